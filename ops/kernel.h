@@ -1,0 +1,92 @@
+/* What a kernel sees while a plan is cast and while it fires. */
+#ifndef TROUPE_OPS_KERNEL_H
+#define TROUPE_OPS_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devices/device.h"
+#include "ops/op.h"
+#include "troupe/tensor.h"
+
+/* State that outlives steps; belongs to a session, found by node name. The first member of
+ * each kind of state. */
+struct troupe_resource {
+    void (*destroy)(struct troupe_resource *self);
+};
+
+/* One node, cast. Read-only while it fires, but for `state` and `resource`. */
+struct troupe_kernel {
+    const char *name;   /* the node's */
+    const char *origin; /* the node's name in the JSON, before replication */
+    const struct troupe_op_schema *schema;
+    const struct troupe_kernel_row *row;
+    const struct troupe_named_attr *attrs; /* complete: defaults filled in */
+    int attr_count;
+    int input_count, output_count;
+    const enum troupe_dtype *input_dtypes, *output_dtypes;
+    const struct troupe_shape *output_shapes; /* as inferred */
+    uint64_t seed;      /* of the graph, for NUMBERED ops */
+    uint64_t stream;    /* a hash of what distinguishes this node's random numbers */
+    void *state;        /* of row->init */
+    struct troupe_resource *resource; /* its own, or that of the node its ref input names */
+};
+
+/* One firing. `inputs` are borrowed from the mailboxes; an input of ref type is NULL (the
+ * kernel uses kernel->resource). On success the kernel has set every entry of `outputs` to a
+ * tensor whose one reference it gives away; on failure it has set none. */
+struct troupe_kernel_call {
+    struct troupe_kernel *kernel;
+    struct troupe_tensor *const *inputs;
+    struct troupe_tensor **outputs;
+    uint64_t step;                     /* the iteration, counted since the session's start */
+    struct troupe_parallel *parallel;  /* splits large loops over the worker pool */
+};
+
+const struct troupe_attr *troupe_kernel_attr(const struct troupe_kernel *kernel, const char *name);
+int64_t troupe_kernel_int(const struct troupe_kernel *kernel, const char *name);
+double troupe_kernel_float(const struct troupe_kernel *kernel, const char *name);
+bool troupe_kernel_bool(const struct troupe_kernel *kernel, const char *name);
+enum troupe_dtype troupe_kernel_type(const struct troupe_kernel *kernel, const char *name);
+
+/* Makes output `index` with the kernel's inferred dtype; `*out` is the tensor to write. */
+TROUPE_MUST_USE enum troupe_status troupe_call_output(struct troupe_kernel_call *call, int index,
+                                                      int rank, const int64_t *dims,
+                                                      struct troupe_tensor **out);
+/* As troupe_call_output with the dims of input `input`, whose buffer is taken over when the
+ * firing holds the only reference to it and the dtype is the same: element-wise kernels may
+ * then write in place. */
+TROUPE_MUST_USE enum troupe_status troupe_call_output_like(struct troupe_kernel_call *call,
+                                                           int index, int input,
+                                                           struct troupe_tensor **out);
+
+/* A variable: its current value is a snapshot that readers share; an update writes in place
+ * when it holds the only reference and to a fresh buffer otherwise (copy on write). */
+struct troupe_variable {
+    struct troupe_resource resource;
+    struct troupe_mutex *lock;     /* guards `value` */
+    struct troupe_tensor *value;   /* NULL: not initialised */
+    enum troupe_dtype dtype;
+    struct troupe_shape shape;
+};
+/* A new reference to the value. FAILED_PRECONDITION: "variable \"w\" is not initialised ...". */
+TROUPE_MUST_USE enum troupe_status troupe_variable_read(struct troupe_variable *variable,
+                                                        const char *name,
+                                                        struct troupe_tensor **out);
+/* Replaces the value; shares `value`. */
+void troupe_variable_set(struct troupe_variable *variable, struct troupe_tensor *value);
+/* Takes the value out for an update and makes it writable (in place or a copy); give it back
+ * with troupe_variable_end_update. Holds the variable's lock between the two. */
+TROUPE_MUST_USE enum troupe_status troupe_variable_begin_update(struct troupe_variable *variable,
+                                                                const char *name,
+                                                                struct troupe_tensor **out);
+void troupe_variable_end_update(struct troupe_variable *variable, struct troupe_tensor *value);
+
+/* The kernel row of an op for a device type and the dtypes in `attrs`; NULL, with a message that
+ * lists what there is, when none fits. */
+const struct troupe_kernel_row *troupe_kernel_row_find(const struct troupe_op_schema *schema,
+                                                       const char *device,
+                                                       const struct troupe_named_attr *attrs,
+                                                       int attr_count);
+
+#endif
