@@ -23,10 +23,10 @@ struct troupe_buffer {
 TROUPE_MUST_USE enum troupe_status troupe_buffer_create(size_t bytes, struct troupe_buffer **out);
 
 /* A buffer over memory of the caller's, which `release` gets back with the last reference. */
-TROUPE_MUST_USE enum troupe_status
-troupe_buffer_wrap(void *data, size_t bytes,
-                   void (*release)(void *context, void *data, size_t bytes), void *context,
-                   struct troupe_buffer **out);
+TROUPE_MUST_USE enum troupe_status troupe_buffer_wrap(void *data, size_t bytes,
+                                                      void (*release)(void *context, void *data,
+                                                                      size_t bytes),
+                                                      void *context, struct troupe_buffer **out);
 
 struct troupe_buffer *troupe_buffer_ref(struct troupe_buffer *buffer);
 void troupe_buffer_unref(struct troupe_buffer *buffer);

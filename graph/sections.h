@@ -23,8 +23,9 @@ struct troupe_named_value {
 
 struct troupe_train_section {
     char *loss;
-    char *optimizer;                        /* "GradientDescent", "Momentum", "Adam" */
-    struct troupe_named_attr *hyperparameters; /* learning_rate, momentum, beta1, ... floats; use_nesterov bool */
+    char *optimizer; /* "GradientDescent", "Momentum", "Adam" */
+    struct troupe_named_attr
+        *hyperparameters; /* learning_rate, momentum, beta1, ... floats; use_nesterov bool */
     int hyperparameter_count;
     char **variables; /* NULL: all with trainable = true on which the loss depends */
     int variable_count;
@@ -38,8 +39,8 @@ struct troupe_loop_section {
     char *after; /* the loop that runs before it, NULL for none */
     char **run;  /* targets */
     int run_count;
-    int64_t steps; /* 0: until the end of a sequence */
-    int64_t every; /* a progress line every so many steps; 0: by time */
+    int64_t steps;  /* 0: until the end of a sequence */
+    int64_t every;  /* a progress line every so many steps; 0: by time */
     char *examples; /* the value whose leading dimension is the examples in a step; NULL */
     struct troupe_named_value *show; /* in progress, and the last step's value in the result */
     int show_count;

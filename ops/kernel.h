@@ -26,9 +26,9 @@ struct troupe_kernel {
     int input_count, output_count;
     const enum troupe_dtype *input_dtypes, *output_dtypes;
     const struct troupe_shape *output_shapes; /* as inferred */
-    uint64_t seed;      /* of the graph, for NUMBERED ops */
-    uint64_t stream;    /* a hash of what distinguishes this node's random numbers */
-    void *state;        /* of row->init */
+    uint64_t seed;                            /* of the graph, for NUMBERED ops */
+    uint64_t stream;                  /* a hash of what distinguishes this node's random numbers */
+    void *state;                      /* of row->init */
     struct troupe_resource *resource; /* its own, or that of the node its ref input names */
 };
 
@@ -39,8 +39,8 @@ struct troupe_kernel_call {
     struct troupe_kernel *kernel;
     struct troupe_tensor *const *inputs;
     struct troupe_tensor **outputs;
-    uint64_t step;                     /* the iteration, counted since the session's start */
-    struct troupe_parallel *parallel;  /* splits large loops over the worker pool */
+    uint64_t step;                    /* the iteration, counted since the session's start */
+    struct troupe_parallel *parallel; /* splits large loops over the worker pool */
 };
 
 const struct troupe_attr *troupe_kernel_attr(const struct troupe_kernel *kernel, const char *name);
@@ -64,8 +64,8 @@ TROUPE_MUST_USE enum troupe_status troupe_call_output_like(struct troupe_kernel_
  * when it holds the only reference and to a fresh buffer otherwise (copy on write). */
 struct troupe_variable {
     struct troupe_resource resource;
-    struct troupe_mutex *lock;     /* guards `value` */
-    struct troupe_tensor *value;   /* NULL: not initialised */
+    struct troupe_mutex *lock;   /* guards `value` */
+    struct troupe_tensor *value; /* NULL: not initialised */
     enum troupe_dtype dtype;
     struct troupe_shape shape;
 };

@@ -14,10 +14,10 @@
 #include "troupe/dtype.h"
 #include "troupe/status.h"
 
-struct troupe_gradient;     /* ops/gradient.h */
-struct troupe_kernel;       /* ops/kernel.h */
-struct troupe_kernel_call;  /* ops/kernel.h */
-struct troupe_resource;     /* ops/kernel.h */
+struct troupe_gradient;    /* ops/gradient.h */
+struct troupe_kernel;      /* ops/kernel.h */
+struct troupe_kernel_call; /* ops/kernel.h */
+struct troupe_resource;    /* ops/kernel.h */
 struct troupe_op_schema;
 
 /* A set of dtypes: bit n stands for dtype number n. */
@@ -54,21 +54,21 @@ typedef enum troupe_status troupe_compute_fn(struct troupe_kernel_call *call);
 /* One implementation: the device type it is for and the dtypes of its `T` (or of the attr that
  * `type_attr` names) that it takes. */
 struct troupe_kernel_row {
-    const char *device;          /* "CPU" */
-    const char *type_attr;       /* NULL: any dtype */
-    troupe_dtype_set dtypes;     /* of type_attr */
-    troupe_compute_fn *compute;  /* required */
+    const char *device;         /* "CPU" */
+    const char *type_attr;      /* NULL: any dtype */
+    troupe_dtype_set dtypes;    /* of type_attr */
+    troupe_compute_fn *compute; /* required */
     /* Optional: builds kernel->state from the attrs, once, when a plan is cast; `fini` frees it. */
     enum troupe_status (*init)(struct troupe_kernel *kernel);
     void (*fini)(struct troupe_kernel *kernel);
 };
 
 enum troupe_op_flags {
-    TROUPE_OP_STATEFUL = 1,    /* never folded, merged or run twice; firings in step order */
-    TROUPE_OP_SOURCE = 2,      /* reads data from outside: a dataset */
-    TROUPE_OP_RUNTIME = 4,     /* no kernel: the runtime itself does it (Send, Recv, AllReduce) */
-    TROUPE_OP_NUMBERED = 8,    /* draws random numbers: keyed by graph seed, origin name, step */
-    TROUPE_OP_SHARDED = 16     /* has shard_index and shard_count attrs that data-parallel sets */
+    TROUPE_OP_STATEFUL = 1, /* never folded, merged or run twice; firings in step order */
+    TROUPE_OP_SOURCE = 2,   /* reads data from outside: a dataset */
+    TROUPE_OP_RUNTIME = 4,  /* no kernel: the runtime itself does it (Send, Recv, AllReduce) */
+    TROUPE_OP_NUMBERED = 8, /* draws random numbers: keyed by graph seed, origin name, step */
+    TROUPE_OP_SHARDED = 16  /* has shard_index and shard_count attrs that data-parallel sets */
 };
 
 struct troupe_op {
@@ -80,9 +80,9 @@ struct troupe_op {
      * 'NCHW'} = 'NHWC'; dtype: type; shape: shape = ?; axis: list(int) = []" */
     const char *attrs;
     unsigned flags;
-    troupe_infer_fn *infer;       /* required */
-    troupe_gradient_fn *gradient; /* NULL: see no_gradient */
-    const char *no_gradient;      /* why there is none; required when gradient is NULL */
+    troupe_infer_fn *infer;                  /* required */
+    troupe_gradient_fn *gradient;            /* NULL: see no_gradient */
+    const char *no_gradient;                 /* why there is none; required when gradient is NULL */
     const struct troupe_kernel_row *kernels; /* kernel_count rows; none for RUNTIME ops */
     size_t kernel_count;
     /* Optional: the op owns state that outlives steps (a variable, a dataset's position), made
@@ -145,10 +145,10 @@ int64_t troupe_infer_int(const struct troupe_infer *infer, const char *name);
 bool troupe_infer_bool(const struct troupe_infer *infer, const char *name);
 
 /* Shape functions that many ops share (ops/infer.c). */
-troupe_infer_fn troupe_infer_unchanged;  /* every output has input 0's shape */
-troupe_infer_fn troupe_infer_broadcast;  /* inputs 0 and 1 broadcast */
-troupe_infer_fn troupe_infer_scalar;     /* every output is a scalar */
-troupe_infer_fn troupe_infer_unknown;    /* nothing is known */
-troupe_infer_fn troupe_infer_none;       /* no outputs */
+troupe_infer_fn troupe_infer_unchanged; /* every output has input 0's shape */
+troupe_infer_fn troupe_infer_broadcast; /* inputs 0 and 1 broadcast */
+troupe_infer_fn troupe_infer_scalar;    /* every output is a scalar */
+troupe_infer_fn troupe_infer_unknown;   /* nothing is known */
+troupe_infer_fn troupe_infer_none;      /* no outputs */
 
 #endif

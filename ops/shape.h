@@ -9,7 +9,7 @@
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 
-#define TROUPE_DIM_UNKNOWN (-1)
+#define TROUPE_DIM_UNKNOWN  (-1)
 #define TROUPE_RANK_UNKNOWN (-1)
 
 struct troupe_shape {

@@ -52,16 +52,15 @@ void troupe_pool_push(struct troupe_pool *pool, struct troupe_worker *worker,
 /* Makes the calling thread worker 0 until *done becomes nonzero (acquire) or `deadline_ns`
  * (troupe_clock_ns; 0: none) passes: runs tasks, polls, parks. One thread at a time; a second
  * caller waits its turn. DEADLINE_EXCEEDED. After setting *done call troupe_pool_wake. */
-TROUPE_MUST_USE enum troupe_status troupe_pool_drive(struct troupe_pool *pool,
-                                                     const _Atomic(int) *done,
-                                                     uint64_t deadline_ns);
+TROUPE_MUST_USE enum troupe_status
+troupe_pool_drive(struct troupe_pool *pool, const _Atomic(int) *done, uint64_t deadline_ns);
 /* Wakes the driver and parked workers to look again. Any thread. */
 void troupe_pool_wake(struct troupe_pool *pool);
 
 /* Runs body over [0, total) in ranges that depend on total, grain and the pool's width alone; the
  * calling worker takes part and returns when all are done. `worker` NULL: runs alone. */
-void troupe_pool_parallel_for(struct troupe_pool *pool, struct troupe_worker *worker,
-                              int64_t total, int64_t grain,
+void troupe_pool_parallel_for(struct troupe_pool *pool, struct troupe_worker *worker, int64_t total,
+                              int64_t grain,
                               void (*body)(void *context, int64_t begin, int64_t end),
                               void *context);
 

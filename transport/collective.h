@@ -11,7 +11,8 @@ struct troupe_collective;
 typedef void troupe_reduce_fn(void *target, const void *source, int64_t elements);
 
 /* A collective between the ranks group[0..schedule->size) of the transport (schedule ranks are
- * positions in `group`) on messages with the given tag, reused run after run. Takes the schedule. */
+ * positions in `group`) on messages with the given tag, reused run after run. Takes the schedule.
+ */
 TROUPE_MUST_USE enum troupe_status
 troupe_collective_create(struct troupe_transport *transport, struct troupe_schedule *schedule,
                          const int *group, int tag, size_t element_bytes, troupe_reduce_fn *reduce,

@@ -1,6 +1,6 @@
-/* Collective algorithms as data: for each rank, rounds of send, receive, reduce and copy over chunks
- * of one buffer. A generator writes a schedule; the runner (transport/collective.h) drives it;
- * the checker proves it symbolically. */
+/* Collective algorithms as data: for each rank, rounds of send, receive, reduce and copy over
+ * chunks of one buffer. A generator writes a schedule; the runner (transport/collective.h) drives
+ * it; the checker proves it symbolically. */
 #ifndef TROUPE_TRANSPORT_SCHEDULE_H
 #define TROUPE_TRANSPORT_SCHEDULE_H
 
@@ -11,9 +11,9 @@
 #include "troupe/status.h"
 
 enum troupe_schedule_verb {
-    TROUPE_SCHEDULE_SEND,   /* chunk -> peer */
+    TROUPE_SCHEDULE_SEND,    /* chunk -> peer */
     TROUPE_SCHEDULE_RECEIVE, /* peer -> chunk, replacing it */
-    TROUPE_SCHEDULE_REDUCE  /* peer -> scratch, then chunk = chunk (op) scratch */
+    TROUPE_SCHEDULE_REDUCE   /* peer -> scratch, then chunk = chunk (op) scratch */
 };
 
 /* Steps of the same round run at once; a round starts when the one before it is done. */
@@ -44,7 +44,8 @@ void troupe_schedule_chunk(const struct troupe_schedule *schedule, int64_t eleme
                            int64_t *begin, int64_t *end);
 
 /* Proves that after all rounds every chunk on every rank holds every rank's contribution exactly
- * once and that no rank waits for ever; schedules[r] is rank r's. INTERNAL names the first fault. */
+ * once and that no rank waits for ever; schedules[r] is rank r's. INTERNAL names the first fault.
+ */
 TROUPE_MUST_USE enum troupe_status
 troupe_schedule_check_allreduce(struct troupe_schedule *const *schedules, int size);
 

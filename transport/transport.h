@@ -1,8 +1,8 @@
 /* Moving bytes between ranks: `local` (threads of one process) and `mpi`.
  *
- * Two services. Channels carry the tokens of static edges: sizes and tags are agreed beforehand, and a
- * receive is posted straight into the consumer's buffer. Messages carry control traffic: a header,
- * then bytes, to a handler.
+ * Two services. Channels carry the tokens of static edges: sizes and tags are agreed beforehand,
+ * and a receive is posted straight into the consumer's buffer. Messages carry control traffic: a
+ * header, then bytes, to a handler.
  *
  * All slots that are marked "serial" are called by one thread at a time, which the caller
  * ensures (the try-lock around progress); the others from any thread. Completions are reported
@@ -26,15 +26,16 @@ struct troupe_transfer {
      * message was longer than `capacity`, UNAVAILABLE when the peer is lost, CANCELLED on close. */
     void (*done)(struct troupe_transfer *self, enum troupe_status status, size_t bytes);
     void *data;
-    size_t bytes; /* to send, or the receive's capacity */
-    int peer;     /* rank */
-    int tag;      /* 0 to tag_limit - 1 */
-    bool synchronous; /* of a send: done only when the receiver has matched it */
-    void *internal[4]; /* of the transport */
+    size_t bytes;                 /* to send, or the receive's capacity */
+    int peer;                     /* rank */
+    int tag;                      /* 0 to tag_limit - 1 */
+    bool synchronous;             /* of a send: done only when the receiver has matched it */
+    void *internal[4];            /* of the transport */
     struct troupe_transfer *next; /* of the transport's command queue */
 };
 
-/* Receives a message. Borrows `data`, which is not aligned; decode field by field. From progress. */
+/* Receives a message. Borrows `data`, which is not aligned; decode field by field. From progress.
+ */
 typedef void troupe_message_fn(void *context, int from, uint32_t kind, const void *data,
                                size_t bytes);
 
@@ -45,15 +46,15 @@ struct troupe_transport_ops {
     void (*send)(struct troupe_transport *self, struct troupe_transfer *transfer);
     /* Required. Queues a receive into data. As send. */
     void (*receive)(struct troupe_transport *self, struct troupe_transfer *transfer);
-    /* Required. Sends a copy of `data` to the peer's message handler, in order per peer; kinds are the
-     * caller's. A rank may send to itself. RESOURCE_EXHAUSTED. Never blocks. Any thread. */
+    /* Required. Sends a copy of `data` to the peer's message handler, in order per peer; kinds are
+     * the caller's. A rank may send to itself. RESOURCE_EXHAUSTED. Never blocks. Any thread. */
     enum troupe_status (*message)(struct troupe_transport *self, int to, uint32_t kind,
                                   const void *data, size_t bytes);
     /* Required. Hands queued commands to the network, tests for completions, calls done and the
      * message handler. Returns how many events it handled. Serial. Never blocks. */
     int (*progress)(struct troupe_transport *self);
-    /* Required. Waits (driving progress) until what was sent has left, cancels posted receives, and frees.
-     * Collective when the ranks are healthy. Serial. */
+    /* Required. Waits (driving progress) until what was sent has left, cancels posted receives, and
+     * frees. Collective when the ranks are healthy. Serial. */
     void (*destroy)(struct troupe_transport *self);
     /* Required. Ends every rank of the job with the exit status; does not return. Any thread. */
     void (*abort)(struct troupe_transport *self, int exit_status);
@@ -64,8 +65,8 @@ struct troupe_transport {
     int rank, size;
     int ranks_on_host; /* how many of them share this host */
     int tag_limit;
-    bool main_thread_only; /* progress must be called by the thread that created it */
-    _Atomic(int64_t) pending; /* transfers queued and not done: the pool's poll_pending */
+    bool main_thread_only;      /* progress must be called by the thread that created it */
+    _Atomic(int64_t) pending;   /* transfers queued and not done: the pool's poll_pending */
     troupe_message_fn *handler; /* set once by the owner before the first progress */
     void *handler_context;
 };

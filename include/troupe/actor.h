@@ -53,9 +53,9 @@ struct troupe_actor_spec {
     const char *name; /* for messages; copied */
     int input_count, output_count;
     troupe_behaviour_fn *behave;
-    void *context;        /* shared until the stage is destroyed */
-    bool takes_dead;      /* behave is called for dead inputs too (a Send passes deadness on) */
-    int64_t priority;     /* of two ready actors the higher goes first; 0 by default */
+    void *context;    /* shared until the stage is destroyed */
+    bool takes_dead;  /* behave is called for dead inputs too (a Send passes deadness on) */
+    int64_t priority; /* of two ready actors the higher goes first; 0 by default */
 };
 
 /* `window` is how many iterations may be in flight (1 or more). */

@@ -28,7 +28,7 @@ TROUPE_API void troupe_log(enum troupe_log_level level, const char *format, ...)
 
 /* Reads "error", "warning", "info" or "debug" into `level_out`. INVALID_ARGUMENT for another
  * name, with the list of right ones. */
-TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_log_level_parse(const char *name,
-                                                                     enum troupe_log_level *level_out);
+TROUPE_API TROUPE_MUST_USE enum troupe_status
+troupe_log_level_parse(const char *name, enum troupe_log_level *level_out);
 
 #endif

@@ -12,9 +12,9 @@
 
 enum troupe_status {
     TROUPE_OK = 0,
-    TROUPE_CANCELLED,           /* the caller or a signal asked for the end */
+    TROUPE_CANCELLED, /* the caller or a signal asked for the end */
     TROUPE_UNKNOWN,
-    TROUPE_INVALID_ARGUMENT,    /* wrong usage, a bad graph, a wrong shape */
+    TROUPE_INVALID_ARGUMENT, /* wrong usage, a bad graph, a wrong shape */
     TROUPE_DEADLINE_EXCEEDED,
     TROUPE_NOT_FOUND,
     TROUPE_ALREADY_EXISTS,
@@ -24,9 +24,9 @@ enum troupe_status {
     TROUPE_ABORTED,             /* another rank or an earlier error ended this */
     TROUPE_OUT_OF_RANGE,        /* a source reached the end of its sequence */
     TROUPE_UNIMPLEMENTED,
-    TROUPE_INTERNAL,            /* a defect of Troupe */
-    TROUPE_UNAVAILABLE,         /* the environment: MPI, a device, the file system */
-    TROUPE_DATA_LOSS,           /* a truncated or corrupt file or message */
+    TROUPE_INTERNAL,    /* a defect of Troupe */
+    TROUPE_UNAVAILABLE, /* the environment: MPI, a device, the file system */
+    TROUPE_DATA_LOSS,   /* a truncated or corrupt file or message */
     TROUPE_STATUS_COUNT
 };
 

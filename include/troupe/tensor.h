@@ -25,8 +25,7 @@ TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_tensor_create(enum troupe_d
 /* As troupe_tensor_create, and copies troupe_tensor_bytes(*out) bytes from `data`. Not for
  * strings. */
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_tensor_from_data(enum troupe_dtype dtype,
-                                                                      int rank,
-                                                                      const int64_t *dims,
+                                                                      int rank, const int64_t *dims,
                                                                       const void *data,
                                                                       struct troupe_tensor **out);
 
