@@ -2,8 +2,8 @@
 #ifndef TROUPE_ATTRIBUTES_H
 #define TROUPE_ATTRIBUTES_H
 
-#define TROUPE_API                   __attribute__((visibility("default")))
-#define TROUPE_MUST_USE              __attribute__((warn_unused_result))
-#define TROUPE_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define TROUPE_API __attribute__((visibility("default")))
+#define TROUPE_MUST_USE __attribute__((warn_unused_result))
+#define TROUPE_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 
 #endif
