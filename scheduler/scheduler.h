@@ -64,8 +64,11 @@ void troupe_pool_parallel_for(struct troupe_pool *pool, struct troupe_worker *wo
                               void (*body)(void *context, int64_t begin, int64_t end),
                               void *context);
 
-/* The calling thread's worker, NULL outside a task; its number and pool. */
+/* The calling thread's worker, NULL outside a task or poll; its number and pool. */
 struct troupe_worker *troupe_worker_current(void);
+/* Polls when events are awaited and some time has passed since the last poll: for a task that
+ * runs long, between its pieces. The poll function must not run tasks. */
+void troupe_worker_poll(struct troupe_worker *worker);
 int troupe_worker_index(const struct troupe_worker *worker);
 struct troupe_pool *troupe_worker_pool(const struct troupe_worker *worker);
 

@@ -1,0 +1,40 @@
+/* A worker's own queue of tasks: its owner pushes and takes at one end, thieves steal at the
+ * other.
+ * Source: Chase and Lev, "Dynamic circular work-stealing deque" (2005), with the orders of Le,
+ * Pop, Cohen and Zappa Nardelli (2013), fences replaced by sequentially consistent accesses. */
+#ifndef TROUPE_SCHEDULER_DEQUE_H
+#define TROUPE_SCHEDULER_DEQUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "troupe/attributes.h"
+#include "troupe/status.h"
+
+struct troupe_task;
+struct troupe_deque_ring;
+
+struct troupe_deque {
+    _Alignas(64) _Atomic(int64_t) top; /* thieves advance it */
+    _Alignas(64) _Atomic(int64_t) bottom;
+    _Atomic(struct troupe_deque_ring *) ring;
+    bool shared; /* false: no thief exists, and no access needs an order */
+};
+
+TROUPE_MUST_USE enum troupe_status troupe_deque_init(struct troupe_deque *deque, bool shared);
+void troupe_deque_fini(struct troupe_deque *deque);
+
+/* Owner only. Push grows the ring when it is full and returns false without memory for that. Its
+ * last step is a sequentially consistent store when the deque is shared. Take returns the newest
+ * task, NULL when there is none. */
+TROUPE_MUST_USE bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *task);
+struct troupe_task *troupe_deque_take(struct troupe_deque *deque);
+
+/* Any thread: the oldest task; NULL when there is none or another thief was faster. */
+struct troupe_task *troupe_deque_steal(struct troupe_deque *deque);
+
+/* Any thread; sequentially consistent. */
+bool troupe_deque_is_empty(struct troupe_deque *deque);
+
+#endif
