@@ -2,6 +2,7 @@
 #ifndef TROUPE_OPS_KERNEL_H
 #define TROUPE_OPS_KERNEL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,8 +34,9 @@ struct troupe_kernel {
 };
 
 /* One firing. `inputs` are borrowed from the mailboxes; an input of ref type is NULL (the
- * kernel uses kernel->resource). On success the kernel has set every entry of `outputs` to a
- * tensor whose one reference it gives away; on failure it has set none. */
+ * kernel uses kernel->resource). The entries of `outputs` start as NULL. On success the
+ * kernel has set every entry to a tensor whose one reference it gives away; on failure the
+ * caller drops those that are set. */
 struct troupe_kernel_call {
     struct troupe_kernel *kernel;
     struct troupe_tensor *const *inputs;
@@ -49,7 +51,9 @@ double troupe_kernel_float(const struct troupe_kernel *kernel, const char *name)
 bool troupe_kernel_bool(const struct troupe_kernel *kernel, const char *name);
 enum troupe_dtype troupe_kernel_type(const struct troupe_kernel *kernel, const char *name);
 
-/* Makes output `index` with the kernel's inferred dtype; `*out` is the tensor to write. */
+/* Makes output `index` with the kernel's inferred dtype and puts it into call->outputs, where the
+ * caller of the kernel finds it, or drops it when the kernel fails; `*out` is the same tensor,
+ * to write. An output that was there already is dropped. */
 TROUPE_MUST_USE enum troupe_status troupe_call_output(struct troupe_kernel_call *call, int index,
                                                       int rank, const int64_t *dims,
                                                       struct troupe_tensor **out);
@@ -64,11 +68,17 @@ TROUPE_MUST_USE enum troupe_status troupe_call_output_like(struct troupe_kernel_
  * when it holds the only reference and to a fresh buffer otherwise (copy on write). */
 struct troupe_variable {
     struct troupe_resource resource;
-    struct troupe_mutex *lock;   /* guards `value` */
+    pthread_mutex_t lock;        /* guards `value` */
     struct troupe_tensor *value; /* NULL: not initialised */
     enum troupe_dtype dtype;
     struct troupe_shape shape;
 };
+/* A variable without a value. RESOURCE_EXHAUSTED. resource.destroy frees it. */
+TROUPE_MUST_USE enum troupe_status troupe_variable_create(enum troupe_dtype dtype,
+                                                          const struct troupe_shape *shape,
+                                                          struct troupe_variable **out);
+/* The variable of a resource that troupe_variable_create made. */
+struct troupe_variable *troupe_variable_of(struct troupe_resource *resource);
 /* A new reference to the value. FAILED_PRECONDITION: "variable \"w\" is not initialised ...". */
 TROUPE_MUST_USE enum troupe_status troupe_variable_read(struct troupe_variable *variable,
                                                         const char *name,

@@ -1,0 +1,30 @@
+/* The elements of string tensors: counted byte strings that never change once shared. */
+#ifndef TROUPE_OPS_STRING_H
+#define TROUPE_OPS_STRING_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "troupe/attributes.h"
+#include "troupe/status.h"
+
+struct troupe_string {
+    _Atomic(uint32_t) references;
+    size_t length;
+    char data[]; /* `length` bytes and a zero byte */
+};
+
+/* A string with one reference and a copy of `length` bytes; NULL `bytes` leaves them zero.
+ * RESOURCE_EXHAUSTED. Any thread. */
+TROUPE_MUST_USE enum troupe_status troupe_string_create(const char *bytes, size_t length,
+                                                        struct troupe_string **out);
+/* NULL, the element of a tensor that was not set, counts as "" and is left alone. */
+struct troupe_string *troupe_string_ref(struct troupe_string *string);
+void troupe_string_unref(struct troupe_string *string);
+
+/* The bytes and how many; "" and 0 for NULL. */
+const char *troupe_string_data(const struct troupe_string *string);
+size_t troupe_string_length(const struct troupe_string *string);
+
+#endif

@@ -1,0 +1,56 @@
+/* What a tensor is inside: a view of a counted buffer. */
+#ifndef TROUPE_OPS_TENSOR_H
+#define TROUPE_OPS_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "troupe/tensor.h"
+
+/* `payload` is first, so that a pointer to either converts to the other. */
+struct troupe_tensor {
+    struct troupe_payload payload;
+    enum troupe_dtype dtype;
+    int rank;
+    int64_t dims[TROUPE_RANK_MAX];
+    int64_t elements;
+    struct troupe_buffer *buffer; /* counted; may be shared */
+    size_t offset;                /* of the first element in the buffer, in bytes */
+};
+
+/* A tensor over `buffer` from byte `offset` on, sharing the buffer. INVALID_ARGUMENT: a rank or
+ * size out of range, a misaligned offset, or a buffer that is too short. Any thread. */
+TROUPE_MUST_USE enum troupe_status troupe_tensor_view(enum troupe_dtype dtype, int rank,
+                                                      const int64_t *dims,
+                                                      struct troupe_buffer *buffer, size_t offset,
+                                                      struct troupe_tensor **out);
+
+/* A new tensor with other dims over the same buffer. INVALID_ARGUMENT: "a tensor of 6 elements
+ * does not reshape to [4]". Any thread. */
+TROUPE_MUST_USE enum troupe_status troupe_tensor_reshape(struct troupe_tensor *tensor, int rank,
+                                                         const int64_t *dims,
+                                                         struct troupe_tensor **out);
+
+/* Rows [begin, end) of the outermost dimension, sharing the buffer. INVALID_ARGUMENT: a scalar,
+ * or rows that are not there. Any thread. */
+TROUPE_MUST_USE enum troupe_status troupe_tensor_rows(struct troupe_tensor *tensor, int64_t begin,
+                                                      int64_t end, struct troupe_tensor **out);
+
+/* A new tensor with a buffer of its own (strings are shared: they never change). */
+TROUPE_MUST_USE enum troupe_status troupe_tensor_copy(const struct troupe_tensor *tensor,
+                                                      struct troupe_tensor **out);
+
+/* True when the caller's reference is the only one to the tensor and to its buffer, so that it
+ * may write in place. */
+bool troupe_tensor_is_unique(const struct troupe_tensor *tensor);
+
+/* The payload of a tensor and back; NULL gives NULL. */
+struct troupe_payload *troupe_tensor_payload(struct troupe_tensor *tensor);
+struct troupe_tensor *troupe_tensor_of(struct troupe_payload *payload);
+
+/* True when dims, rank, dtype and buffer agree with each other. */
+bool troupe_tensor_is_valid(const struct troupe_tensor *tensor);
+
+#endif
