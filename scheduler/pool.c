@@ -60,15 +60,22 @@ static void pool_inject(struct troupe_pool *pool, struct troupe_task *task)
 void troupe_pool_push(struct troupe_pool *pool, struct troupe_worker *worker,
                       struct troupe_task *task)
 {
-    if (worker != NULL && worker->pool == pool && troupe_deque_push(&worker->deque, task)) {
-        if (pool->width == 1)
-            return; /* the pusher is the only worker, and awake */
-    } else {
+    bool is_visitor = worker == NULL || worker->pool != pool;
+
+    /* The task may end the work and have the pool destroyed before this returns: destroy waits.
+     * Relaxed: published with the task. */
+    if (is_visitor)
+        atomic_fetch_add_explicit(&pool->visitors, 1, memory_order_relaxed);
+    if (is_visitor || !troupe_deque_push(&worker->deque, task))
         pool_inject(pool, task);
-    }
+    else if (pool->width == 1)
+        return; /* the pusher is the only worker, and awake */
     /* A searching worker will find the task, or wake another when it finds a different one. */
     if (atomic_load_explicit(&pool->searching, memory_order_seq_cst) == 0)
         troupe_pool_wake_one(pool);
+    /* Release: partner of the acquire in destroy. */
+    if (is_visitor)
+        atomic_fetch_sub_explicit(&pool->visitors, 1, memory_order_release);
 }
 
 /* Takes all injected tasks: the newest to run, the others onto the worker's deque, newest on
@@ -439,6 +446,9 @@ void troupe_pool_destroy(struct troupe_pool *pool)
     troupe_pool_wake_parked(pool);
     for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->workers[i].thread, NULL);
+    /* Acquire: partner of the release in push, which is about to return. */
+    while (atomic_load_explicit(&pool->visitors, memory_order_acquire) != 0)
+        sched_yield();
     pthread_cond_destroy(&pool->turn);
     pthread_mutex_destroy(&pool->turn_lock);
     pool_free(pool, pool->width);

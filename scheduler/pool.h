@@ -41,6 +41,7 @@ struct troupe_pool {
     pthread_cond_t turn;
     bool driven; /* under turn_lock */
     _Atomic(int) turn_waiters;
+    _Atomic(int) visitors; /* threads outside the pool that are inside a push */
 };
 
 /* park.c. Wakes one parked worker when there is one, one certain worker, or all of them. */
