@@ -16,7 +16,7 @@ struct troupe_resource {
     void (*destroy)(struct troupe_resource *self);
 };
 
-/* One node, cast. Read-only while it fires, but for `state` and `resource`. */
+/* One node, cast. Read-only while it fires, but for `state` and the resources. */
 struct troupe_kernel {
     const char *name;   /* the node's */
     const char *origin; /* the node's name in the JSON, before replication */
@@ -28,13 +28,15 @@ struct troupe_kernel {
     const enum troupe_dtype *input_dtypes, *output_dtypes;
     const struct troupe_shape *output_shapes; /* as inferred */
     uint64_t seed;                            /* of the graph, for NUMBERED ops */
-    uint64_t stream;                  /* a hash of what distinguishes this node's random numbers */
-    void *state;                      /* of row->init */
-    struct troupe_resource *resource; /* its own, or that of the node its ref input names */
+    uint64_t stream; /* a hash of what distinguishes this node's random numbers */
+    void *state;     /* of row->init */
+    struct troupe_resource *own_resource; /* of the op's resource_create, else NULL */
+    /* For each input of ref type, the resource of the node that it names; NULL for others. */
+    struct troupe_resource *const *input_resources;
 };
 
 /* One firing. `inputs` are borrowed from the mailboxes; an input of ref type is NULL (the
- * kernel uses kernel->resource). The entries of `outputs` start as NULL. On success the
+ * kernel uses kernel->input_resources). The entries of `outputs` start as NULL. On success the
  * kernel has set every entry to a tensor whose one reference it gives away; on failure the
  * caller drops those that are set. */
 struct troupe_kernel_call {

@@ -48,7 +48,7 @@ bool troupe_tensor_is_unique(const struct troupe_tensor *tensor);
 
 /* The payload of a tensor and back; NULL gives NULL. */
 struct troupe_payload *troupe_tensor_payload(struct troupe_tensor *tensor);
-struct troupe_tensor *troupe_tensor_of(struct troupe_payload *payload);
+struct troupe_tensor *troupe_tensor_of_payload(struct troupe_payload *payload);
 
 /* True when dims, rank, dtype and buffer agree with each other. */
 bool troupe_tensor_is_valid(const struct troupe_tensor *tensor);
