@@ -1,0 +1,328 @@
+/* Casting: a partition becomes the actors and edges of this rank.
+ *
+ * Invariant: every input port of an actor gets exactly one edge; every crossing that touches this rank
+ * gets its Send or Receive; the order of state is edges like any other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "coordinator/plan.h"
+
+struct caster {
+    struct troupe_plan *plan;
+    const struct troupe_graph *graph;
+    int rank;
+    int *actor_of_node;     /* -1: not here */
+    int *actor_of_feed;     /* rank 0 */
+    int *actor_of_crossing; /* the Receive here, -1 */
+    int *first_update;      /* of the variable with this node number: actors that update it */
+    int *last_update;
+    int *reader;            /* of the variable with this node number: its actor */
+};
+
+enum troupe_status troupe_plan_add(struct troupe_plan *plan, struct troupe_plan_part *part,
+                                   const struct troupe_actor_spec *spec, int *actor)
+{
+    enum troupe_status status = TROUPE_OK;
+    if (plan->part_count == plan->part_capacity) {
+        int capacity = plan->part_capacity ? 2 * plan->part_capacity : 64;
+        struct troupe_plan_part **grown =
+            troupe_reallocarray(plan->parts, (size_t)capacity, sizeof(*plan->parts));
+        if (!grown)
+            status = TROUPE_RESOURCE_EXHAUSTED;
+        else {
+            plan->parts = grown;
+            plan->part_capacity = capacity;
+        }
+    }
+    if (status == TROUPE_OK)
+        status = troupe_stage_add(plan->stage, spec, actor);
+    if (status != TROUPE_OK) {
+        part->destroy(part);
+        return status;
+    }
+    plan->parts[plan->part_count++] = part;
+    return TROUPE_OK;
+}
+
+static bool node_is_all_reduce(const struct troupe_node *node)
+{
+    return strcmp(node->schema->op->name, "AllReduce") == 0;
+}
+
+static int token_inputs(const struct troupe_node *node)
+{
+    int count = 0;
+    for (int i = 0; i < node->input_count; i++)
+        count += !troupe_node_input_is_ref(node, i);
+    return count;
+}
+
+/* Tags after those of the crossings, one for each distinct `key`, in order of nodes. */
+static int all_reduce_tag(const struct caster *caster, int number)
+{
+    const struct troupe_partition *partition = &caster->plan->partition;
+    const struct troupe_node *wanted = &caster->graph->nodes[number];
+    const struct troupe_attr *key =
+        troupe_attr_find(wanted->attrs, wanted->attr_count, "key");
+    int tag = caster->plan->first_tag + partition->tag_count;
+    for (int i = 0; i < partition->order_count; i++) {
+        const struct troupe_node *node = &caster->graph->nodes[partition->order[i]];
+        if (node->schema != wanted->schema)
+            continue;
+        const struct troupe_attr *other = troupe_attr_find(node->attrs, node->attr_count, "key");
+        if (strcmp(other->value.s, key->value.s) == 0)
+            return tag;
+        tag++;
+    }
+    return tag;
+}
+
+static enum troupe_status add_node(struct caster *caster, int number)
+{
+    const struct troupe_node *node = &caster->graph->nodes[number];
+    struct troupe_actor_spec spec = {0};
+    struct troupe_plan_part *part;
+    enum troupe_status status;
+    if (node_is_all_reduce(node))
+        status = troupe_all_reduce_part_create(caster->plan, number,
+                                               all_reduce_tag(caster, number), &part, &spec);
+    else
+        status = troupe_kernel_part_create(caster->plan, number, &part, &spec);
+    if (status != TROUPE_OK)
+        return status;
+    spec.input_count = token_inputs(node);
+    spec.output_count = node->output_count;
+    return troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_node[number]);
+}
+
+static enum troupe_status add_feeds(struct caster *caster)
+{
+    const struct troupe_signature *signature = &caster->plan->signature;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < signature->feed_count && status == TROUPE_OK; i++) {
+        struct troupe_actor_spec spec = {.output_count = 1};
+        struct troupe_plan_part *part;
+        status = troupe_feed_part_create(caster->plan, i, &part, &spec);
+        if (status == TROUPE_OK)
+            status = troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_feed[i]);
+    }
+    return status;
+}
+
+static enum troupe_status add_receives(struct caster *caster)
+{
+    const struct troupe_partition *partition = &caster->plan->partition;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < partition->crossing_count && status == TROUPE_OK; i++) {
+        const struct troupe_crossing *crossing = &partition->crossings[i];
+        caster->actor_of_crossing[i] = -1;
+        if (crossing->to_rank != caster->rank)
+            continue;
+        struct troupe_actor_spec spec = {.output_count = crossing->is_control ? 0 : 1};
+        struct troupe_plan_part *part;
+        status = troupe_receive_part_create(caster->plan, i, &part, &spec);
+        if (status == TROUPE_OK)
+            status = troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_crossing[i]);
+    }
+    return status;
+}
+
+/* Where a value comes from on this rank: a feed, a Receive, or its node's own actor. */
+static void find_source(const struct caster *caster, struct troupe_value value, int *actor,
+                        int *port)
+{
+    const struct troupe_plan *plan = caster->plan;
+    if (troupe_signature_source_rank(&plan->signature, caster->graph, value) != caster->rank) {
+        int crossing = troupe_partition_find(&plan->partition, value, caster->rank);
+        *actor = caster->actor_of_crossing[crossing];
+        *port = value.port < 0 ? -1 : 0;
+        return;
+    }
+    int feed = value.port < 0 ? -1 : troupe_signature_feed(&plan->signature, value);
+    *actor = feed >= 0 ? caster->actor_of_feed[feed] : caster->actor_of_node[value.node];
+    *port = feed >= 0 ? 0 : value.port;
+}
+
+static enum troupe_status connect_value(struct caster *caster, struct troupe_value value, int to,
+                                        int to_port)
+{
+    int from, from_port;
+    find_source(caster, value, &from, &from_port);
+    if (to_port < 0)
+        from_port = -1;
+    return troupe_stage_connect(caster->plan->stage, from, from_port, to, to_port, 0);
+}
+
+static enum troupe_status add_sends(struct caster *caster)
+{
+    const struct troupe_partition *partition = &caster->plan->partition;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < partition->crossing_count && status == TROUPE_OK; i++) {
+        const struct troupe_crossing *crossing = &partition->crossings[i];
+        if (crossing->from_rank != caster->rank)
+            continue;
+        struct troupe_actor_spec spec = {.input_count = crossing->is_control ? 0 : 1};
+        struct troupe_plan_part *part;
+        int actor;
+        status = troupe_send_part_create(caster->plan, i, &part, &spec);
+        if (status == TROUPE_OK)
+            status = troupe_plan_add(caster->plan, part, &spec, &actor);
+        if (status == TROUPE_OK)
+            status =
+                connect_value(caster, crossing->value, actor, crossing->is_control ? -1 : 0);
+    }
+    return status;
+}
+
+/* A variable's read comes before its updates in a step, updates follow one another in the order of
+ * nodes, and the next step reads what the last one wrote. */
+static enum troupe_status order_update(struct caster *caster, int number, int owner)
+{
+    struct troupe_stage *stage = caster->plan->stage;
+    int actor = caster->actor_of_node[number];
+    int before = caster->last_update[owner] >= 0 ? caster->last_update[owner]
+                                                 : caster->reader[owner];
+    enum troupe_status status = TROUPE_OK;
+    if (before >= 0)
+        status = troupe_stage_connect(stage, before, -1, actor, -1, 0);
+    if (caster->first_update[owner] < 0)
+        caster->first_update[owner] = actor;
+    caster->last_update[owner] = actor;
+    return status;
+}
+
+static enum troupe_status order_next_step(struct caster *caster)
+{
+    struct troupe_stage *stage = caster->plan->stage;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < caster->graph->node_count && status == TROUPE_OK; i++) {
+        int update = caster->last_update[i];
+        if (update < 0)
+            continue;
+        int next = caster->reader[i] >= 0 ? caster->reader[i] : caster->first_update[i];
+        status = troupe_stage_connect(stage, update, -1, next, -1, 1);
+    }
+    return status;
+}
+
+static enum troupe_status connect_node(struct caster *caster, int number)
+{
+    const struct troupe_node *node = &caster->graph->nodes[number];
+    struct troupe_stage *stage = caster->plan->stage;
+    int actor = caster->actor_of_node[number], port = 0;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < node->input_count && status == TROUPE_OK; i++) {
+        if (!troupe_node_input_is_ref(node, i)) {
+            status = connect_value(caster, node->inputs[i], actor, port++);
+            continue;
+        }
+        int owner = troupe_node_ref_owner(caster->graph, number, i);
+        status = order_update(caster, number, owner);
+    }
+    for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
+        status =
+            connect_value(caster, (struct troupe_value){node->controls[i], -1}, actor, -1);
+    /* A stateful actor fires in the order of steps. Variables are ordered by their updates. */
+    bool ordered = (node->schema->op->flags & TROUPE_OP_STATEFUL) || node_is_all_reduce(node);
+    if (status == TROUPE_OK && ordered && caster->reader[number] < 0 &&
+        token_inputs(node) == node->input_count)
+        status = troupe_stage_connect(stage, actor, -1, actor, -1, 1);
+    return status;
+}
+
+static enum troupe_status add_fetches(struct caster *caster)
+{
+    const struct troupe_signature *signature = &caster->plan->signature;
+    if (caster->rank != 0 || signature->fetch_count == 0)
+        return TROUPE_OK;
+    struct troupe_actor_spec spec = {.input_count = signature->fetch_count};
+    struct troupe_plan_part *part;
+    int actor;
+    enum troupe_status status = troupe_fetch_part_create(caster->plan, &part, &spec);
+    if (status == TROUPE_OK)
+        status = troupe_plan_add(caster->plan, part, &spec, &actor);
+    for (int i = 0; i < signature->fetch_count && status == TROUPE_OK; i++)
+        status = connect_value(caster, signature->fetches[i], actor, i);
+    if (status == TROUPE_OK)
+        status = troupe_stage_connect(caster->plan->stage, actor, -1, actor, -1, 1);
+    return status;
+}
+
+static enum troupe_status add_nodes(struct caster *caster)
+{
+    const struct troupe_partition *partition = &caster->plan->partition;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < partition->order_count && status == TROUPE_OK; i++) {
+        int number = partition->order[i];
+        const struct troupe_node *node = &caster->graph->nodes[number];
+        if (node->rank != caster->rank)
+            continue;
+        status = add_node(caster, number);
+        bool is_variable = node->schema->output_count == 1 && node->schema->outputs[0].is_ref &&
+                           node->input_count == 0;
+        if (status == TROUPE_OK && is_variable)
+            caster->reader[number] = caster->actor_of_node[number];
+    }
+    return status;
+}
+
+static enum troupe_status cast_all(struct caster *caster)
+{
+    const struct troupe_partition *partition = &caster->plan->partition;
+    enum troupe_status status = TROUPE_OK;
+    if (caster->rank == 0)
+        status = add_feeds(caster);
+    if (status == TROUPE_OK)
+        status = add_receives(caster);
+    if (status == TROUPE_OK)
+        status = add_nodes(caster);
+    if (status == TROUPE_OK)
+        status = add_sends(caster);
+    for (int i = 0; i < partition->order_count && status == TROUPE_OK; i++)
+        if (caster->graph->nodes[partition->order[i]].rank == caster->rank)
+            status = connect_node(caster, partition->order[i]);
+    if (status == TROUPE_OK)
+        status = order_next_step(caster);
+    if (status == TROUPE_OK)
+        status = add_fetches(caster);
+    return status;
+}
+
+/* An array of `count` times -1; NULL without memory. */
+static int *minus_ones(int count)
+{
+    int *array = troupe_calloc((size_t)count + 1, sizeof(int));
+    for (int i = 0; array && i < count; i++)
+        array[i] = -1;
+    return array;
+}
+
+enum troupe_status troupe_plan_cast(struct troupe_plan *plan)
+{
+    const struct troupe_graph *graph = plan->session->graph;
+    struct caster caster = {
+        .plan = plan,
+        .graph = graph,
+        .rank = plan->session->runtime->transport->rank,
+        .actor_of_node = minus_ones(graph->node_count),
+        .actor_of_feed = minus_ones(plan->signature.feed_count),
+        .actor_of_crossing = minus_ones(plan->partition.crossing_count),
+        .first_update = minus_ones(graph->node_count),
+        .last_update = minus_ones(graph->node_count),
+        .reader = minus_ones(graph->node_count),
+    };
+    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    if (caster.actor_of_node && caster.actor_of_feed && caster.actor_of_crossing &&
+        caster.first_update && caster.last_update && caster.reader)
+        status = cast_all(&caster);
+    if (status == TROUPE_OK)
+        status = troupe_stage_cast(plan->stage, plan->session->runtime->pool);
+    free(caster.actor_of_node);
+    free(caster.actor_of_feed);
+    free(caster.actor_of_crossing);
+    free(caster.first_update);
+    free(caster.last_update);
+    free(caster.reader);
+    return status;
+}

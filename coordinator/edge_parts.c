@@ -1,0 +1,78 @@
+/* Feeds and fetches: the actors at the ends of a plan, on rank 0. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "coordinator/plan.h"
+#include "ops/tensor.h"
+
+struct feed_part {
+    struct troupe_plan_part part;
+    int feed;
+};
+
+static enum troupe_status feed_behave(void *context, struct troupe_firing *firing)
+{
+    struct feed_part *self = context;
+    struct troupe_tensor *value = self->part.plan->feed_values[self->feed];
+    troupe_firing_outputs(firing)[0] = troupe_tensor_payload(troupe_tensor_ref(value));
+    return TROUPE_OK;
+}
+
+static void feed_part_destroy(struct troupe_plan_part *part)
+{
+    free(part);
+}
+
+enum troupe_status troupe_feed_part_create(struct troupe_plan *plan, int feed,
+                                           struct troupe_plan_part **out,
+                                           struct troupe_actor_spec *spec)
+{
+    struct feed_part *self = troupe_calloc(1, sizeof(*self));
+    if (!self)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    int node = plan->signature.feeds[feed].node;
+    self->part = (struct troupe_plan_part){plan, node, feed_part_destroy};
+    self->feed = feed;
+    spec->name = plan->session->graph->nodes[node].name;
+    spec->behave = feed_behave;
+    spec->context = self;
+    *out = &self->part;
+    return TROUPE_OK;
+}
+
+static void fetch_part_destroy(struct troupe_plan_part *part)
+{
+    free(part);
+}
+
+/* The fetched values of a live iteration become the plan's last ones. An edge of distance 1 from
+ * the actor to itself keeps iterations in order. */
+static enum troupe_status fetch_behave(void *context, struct troupe_firing *firing)
+{
+    struct troupe_plan_part *self = context;
+    struct troupe_plan *plan = self->plan;
+    struct troupe_payload *const *tokens = troupe_firing_inputs(firing);
+    for (int i = 0; i < plan->signature.fetch_count; i++) {
+        troupe_tensor_unref(plan->last[i]);
+        plan->last[i] = troupe_tensor_ref(troupe_tensor_of_payload(tokens[i]));
+    }
+    if (plan->on_step)
+        plan->on_step(plan->on_step_context,
+                      (int64_t)(troupe_firing_iteration(firing) - plan->first_iteration),
+                      plan->last);
+    return TROUPE_OK;
+}
+
+enum troupe_status troupe_fetch_part_create(struct troupe_plan *plan, struct troupe_plan_part **out,
+                                            struct troupe_actor_spec *spec)
+{
+    struct troupe_plan_part *self = troupe_calloc(1, sizeof(*self));
+    if (!self)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    *self = (struct troupe_plan_part){plan, -1, fetch_part_destroy};
+    spec->name = "fetch";
+    spec->behave = fetch_behave;
+    spec->context = self;
+    *out = self;
+    return TROUPE_OK;
+}

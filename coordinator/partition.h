@@ -1,0 +1,61 @@
+/* Pruning and partition: which nodes a run needs, and which values cross from rank to rank. A
+ * function of graph and names alone, so that every rank gets the same. */
+#ifndef TROUPE_COORDINATOR_PARTITION_H
+#define TROUPE_COORDINATOR_PARTITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph/graph.h"
+
+/* What a run selects. Names are copied by whoever keeps it. */
+struct troupe_signature {
+    struct troupe_value *feeds;
+    int feed_count;
+    struct troupe_value *fetches;
+    int fetch_count;
+    int *targets;
+    int target_count;
+};
+
+/* One value (port -1: a control edge) that goes from a rank to another, once however many nodes
+ * there want it. */
+struct troupe_crossing {
+    struct troupe_value value;
+    int from_rank, to_rank;
+    int tag;         /* its first tag, counted from the plan's first */
+    bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
+    bool is_control; /* no data */
+    size_t bytes;
+};
+
+struct troupe_partition {
+    int *order; /* kept nodes, inputs before users */
+    int order_count;
+    bool *keep; /* by node number */
+    struct troupe_crossing *crossings;
+    int crossing_count;
+    int tag_count;
+};
+
+/* FAILED: NOT_FOUND and INVALID_ARGUMENT come from the graph's own functions. */
+TROUPE_MUST_USE enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
+                                                         const struct troupe_signature *signature,
+                                                         struct troupe_partition *out);
+void troupe_partition_fini(struct troupe_partition *partition);
+
+/* The crossing of a value to a rank, -1 when there is none. */
+int troupe_partition_find(const struct troupe_partition *partition, struct troupe_value value,
+                          int to_rank);
+/* The rank a value comes from: 0 for a feed, else its node's. */
+int troupe_signature_source_rank(const struct troupe_signature *signature,
+                                 const struct troupe_graph *graph, struct troupe_value value);
+/* The number of the feed of a value, -1 when it is not fed. */
+int troupe_signature_feed(const struct troupe_signature *signature, struct troupe_value value);
+/* True when input `index` of a node is of ref type: the kernel reaches the state itself, and no
+ * token is sent. */
+bool troupe_node_input_is_ref(const struct troupe_node *node, int index);
+/* The node whose state the ref input names: through ops that pass a ref on. */
+int troupe_node_ref_owner(const struct troupe_graph *graph, int node, int index);
+
+#endif

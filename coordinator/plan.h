@@ -1,0 +1,85 @@
+/* A plan: what a signature selects, partitioned, cast into actors of this rank, cached. */
+#ifndef TROUPE_COORDINATOR_PLAN_H
+#define TROUPE_COORDINATOR_PLAN_H
+
+#include "actors/actors.h"
+#include "coordinator/partition.h"
+#include "coordinator/session.h"
+
+/* What a behaviour needs beside its own: the context of every actor starts with one of these. */
+struct troupe_plan_part {
+    struct troupe_plan *plan;
+    int node; /* the graph node that it stands for, -1 for none */
+    /* Frees the part. Required. */
+    void (*destroy)(struct troupe_plan_part *self);
+};
+
+struct troupe_plan {
+    struct troupe_session *session;
+    struct troupe_signature signature;
+    struct troupe_partition partition;
+    struct troupe_stage *stage;
+    struct troupe_parallel parallel;
+    int first_tag;
+
+    /* By actor number: who it is. */
+    struct troupe_plan_part **parts;
+    int part_count, part_capacity;
+
+    /* Of the run in progress, set before its first iteration is admitted: */
+    uint64_t first_iteration;         /* of the stage */
+    uint64_t first_step;              /* of the session */
+    struct troupe_tensor *const *feed_values; /* borrowed; rank 0 */
+    troupe_step_fn *on_step;
+    void *on_step_context;
+    struct troupe_tensor **last; /* rank 0: fetch_count values of the newest live iteration */
+};
+
+/* Checks the names of a run and, on rank 0, the fed values, before anybody else hears of it. */
+TROUPE_MUST_USE enum troupe_status troupe_plan_check(const struct troupe_session *session,
+                                                     const struct troupe_run *run);
+
+/* The plan of a run, from the cache or newly made. Collective when it is new: the ranks compare
+ * hashes of it. */
+TROUPE_MUST_USE enum troupe_status troupe_plan_get(struct troupe_session *session,
+                                                   const struct troupe_run *run,
+                                                   struct troupe_plan **out);
+void troupe_plan_destroy(struct troupe_plan *plan);
+
+/* cast.c: makes the stage with this rank's actors. */
+TROUPE_MUST_USE enum troupe_status troupe_plan_cast(struct troupe_plan *plan);
+
+/* Adds an actor whose context is `part`, which the plan takes (also on failure). */
+TROUPE_MUST_USE enum troupe_status troupe_plan_add(struct troupe_plan *plan,
+                                                   struct troupe_plan_part *part,
+                                                   const struct troupe_actor_spec *spec,
+                                                   int *actor);
+
+/* The parts (one file each): what they make is an actor's context; `spec` is filled in but for
+ * counts of inputs and outputs. */
+TROUPE_MUST_USE enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int node,
+                                                             struct troupe_plan_part **out,
+                                                             struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_feed_part_create(struct troupe_plan *plan, int feed,
+                                                           struct troupe_plan_part **out,
+                                                           struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_fetch_part_create(struct troupe_plan *plan,
+                                                            struct troupe_plan_part **out,
+                                                            struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int crossing,
+                                                           struct troupe_plan_part **out,
+                                                           struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_receive_part_create(struct troupe_plan *plan,
+                                                              int crossing,
+                                                              struct troupe_plan_part **out,
+                                                              struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_all_reduce_part_create(struct troupe_plan *plan, int node,
+                                                                 int tag,
+                                                                 struct troupe_plan_part **out,
+                                                                 struct troupe_actor_spec *spec);
+
+/* Fills in a kernel for a node (its arrays borrow from the graph). */
+void troupe_kernel_describe(const struct troupe_graph *graph, int node,
+                            struct troupe_kernel *kernel);
+
+#endif

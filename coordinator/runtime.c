@@ -1,0 +1,132 @@
+/* A runtime: one transport and one pool. Invariant: the transport's progress is called by the
+ * pool's idle workers alone, one at a time. */
+#include "coordinator/runtime.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "troupe/version.h"
+
+static int runtime_poll(void *context)
+{
+    struct troupe_runtime *runtime = context;
+    return runtime->transport->ops->progress(runtime->transport);
+}
+
+static enum troupe_status create_transport(const void *communicator, struct troupe_transport **out)
+{
+    if (!communicator)
+        return troupe_transport_local_create(1, out);
+    return troupe_transport_mpi_create(communicator, out);
+}
+
+enum troupe_status troupe_runtime_create(const struct troupe_runtime_options *options,
+                                         struct troupe_runtime **out)
+{
+    if (options->workers < 0)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "workers is %d: wants 1 or more",
+                                  options->workers);
+    struct troupe_runtime *runtime = troupe_calloc(1, sizeof(*runtime));
+    if (!runtime)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    enum troupe_status status = create_transport(options->communicator, &runtime->transport);
+    if (status != TROUPE_OK)
+        goto free_runtime;
+    int workers = options->workers;
+    if (workers == 0)
+        workers = troupe_pool_default_workers(runtime->transport->ranks_on_host);
+    struct troupe_pool_options pool = {
+        .workers = workers,
+        .poll = runtime->transport->size > 1 ? runtime_poll : NULL,
+        .poll_context = runtime,
+        .poll_on_worker0_only = runtime->transport->main_thread_only,
+        .poll_pending = &runtime->transport->pending,
+    };
+    status = troupe_pool_create(&pool, &runtime->pool);
+    if (status != TROUPE_OK)
+        goto destroy_transport;
+    *out = runtime;
+    return TROUPE_OK;
+
+destroy_transport:
+    runtime->transport->ops->destroy(runtime->transport);
+free_runtime:
+    free(runtime);
+    return status;
+}
+
+enum troupe_status troupe_runtime_launch(int *argc, char ***argv, int workers,
+                                         struct troupe_runtime **out)
+{
+    struct troupe_runtime_options options = {.workers = workers};
+    bool launched = troupe_transport_mpi_is_launched();
+    if (launched) {
+        enum troupe_status status = troupe_transport_mpi_init(argc, argv);
+        if (status != TROUPE_OK)
+            return status;
+        options.communicator = troupe_transport_mpi_world();
+    }
+    enum troupe_status status = troupe_runtime_create(&options, out);
+    if (status != TROUPE_OK) {
+        if (launched)
+            troupe_transport_mpi_fini();
+        return status;
+    }
+    (*out)->owns_mpi = launched;
+    return TROUPE_OK;
+}
+
+void troupe_runtime_destroy(struct troupe_runtime *runtime)
+{
+    if (!runtime)
+        return;
+    bool owns_mpi = runtime->owns_mpi;
+    troupe_pool_destroy(runtime->pool);
+    runtime->transport->ops->destroy(runtime->transport);
+    free(runtime);
+    if (owns_mpi)
+        troupe_transport_mpi_fini();
+}
+
+int troupe_runtime_rank(const struct troupe_runtime *runtime)
+{
+    return runtime->transport->rank;
+}
+
+int troupe_runtime_size(const struct troupe_runtime *runtime)
+{
+    return runtime->transport->size;
+}
+
+int troupe_runtime_workers(const struct troupe_runtime *runtime)
+{
+    return troupe_pool_workers(runtime->pool);
+}
+
+void troupe_runtime_abort(struct troupe_runtime *runtime, int exit_status)
+{
+    runtime->transport->ops->abort(runtime->transport, exit_status);
+}
+
+void troupe_runtime_await(struct troupe_runtime *runtime)
+{
+    atomic_fetch_add(&runtime->transport->pending, 1);
+}
+
+void troupe_runtime_unawait(struct troupe_runtime *runtime)
+{
+    atomic_fetch_sub(&runtime->transport->pending, 1);
+}
+
+enum troupe_status troupe_runtime_take_tags(struct troupe_runtime *runtime, int count, int *first)
+{
+    if (count > runtime->transport->tag_limit - runtime->next_tag)
+        return troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED,
+                                  "the plan wants %d message tags and %d of %d are left", count,
+                                  runtime->transport->tag_limit - runtime->next_tag,
+                                  runtime->transport->tag_limit);
+    *first = runtime->next_tag;
+    runtime->next_tag += count;
+    return TROUPE_OK;
+}

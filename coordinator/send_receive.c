@@ -1,0 +1,349 @@
+/* Send and Receive actors: one pair for each value that crosses between two ranks.
+ *
+ * An edge whose shape is known is one message of exactly its bytes, received straight into the
+ * consumer's tensor and posted when the iteration is admitted; another length stands for a dead
+ * token. Other edges send a header first, on a tag of its own so that headers posted ahead never
+ * take a payload. Invariant: both ends run in every iteration, dead ones included, so that messages
+ * always pair up. Of every `window` sends the last is synchronous: a producer is never more than two
+ * windows ahead of its consumer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "coordinator/plan.h"
+#include "coordinator/wire.h"
+#include "ops/tensor.h"
+
+/* Shortest receive: room for a dead token's length, which differs from the live one. */
+#define TROUPE_DEAD_CAPACITY 2
+
+static size_t dead_bytes(const struct troupe_crossing *crossing)
+{
+    return crossing->bytes == 1 ? 2 : 1;
+}
+
+/* Describes why a firing failed, for the thread's message. */
+static void complete_failed(struct troupe_firing *firing, enum troupe_status status, int peer,
+                            const char *what)
+{
+    (void)troupe_status_fail(status, "%s rank %d: %s", what, peer, troupe_status_name(status));
+    troupe_firing_complete(firing, status, troupe_status_message(), NULL);
+}
+
+/* ---- Send ---- */
+
+struct send_slot {
+    struct send_part *part;
+    struct troupe_firing *firing;
+    struct troupe_transfer header, payload;
+    _Atomic(int) outstanding;
+    _Atomic(int) status; /* the first failure */
+    unsigned char header_bytes[TROUPE_WIRE_TENSOR_HEADER];
+};
+
+struct send_part {
+    struct troupe_plan_part part;
+    const struct troupe_crossing *crossing;
+    int window;
+    struct send_slot slots[];
+};
+
+static const unsigned char dead_data[TROUPE_DEAD_CAPACITY];
+
+static void send_finish(struct send_slot *slot, enum troupe_status status)
+{
+    int expected = TROUPE_OK;
+    if (status != TROUPE_OK)
+        atomic_compare_exchange_strong(&slot->status, &expected, (int)status);
+    if (atomic_fetch_sub(&slot->outstanding, 1) != 1)
+        return;
+    status = (enum troupe_status)atomic_load(&slot->status);
+    if (status == TROUPE_OK)
+        troupe_firing_complete(slot->firing, TROUPE_OK, NULL, NULL);
+    else
+        complete_failed(slot->firing, status, slot->part->crossing->to_rank, "sending to");
+}
+
+static void send_header_done(struct troupe_transfer *transfer, enum troupe_status status,
+                             size_t bytes)
+{
+    (void)bytes;
+    send_finish(troupe_container_of(transfer, struct send_slot, header), status);
+}
+
+static void send_payload_done(struct troupe_transfer *transfer, enum troupe_status status,
+                              size_t bytes)
+{
+    (void)bytes;
+    send_finish(troupe_container_of(transfer, struct send_slot, payload), status);
+}
+
+static void *without_const(const void *data)
+{
+    /* A transfer has one pointer for both directions; a send only reads. */
+    void *result;
+    memcpy(&result, &data, sizeof(result));
+    return result;
+}
+
+static void send_static(struct send_slot *slot, const struct troupe_tensor *tensor, bool dead)
+{
+    struct troupe_transport *transport = slot->part->part.plan->session->runtime->transport;
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    const void *data = dead || crossing->is_control ? dead_data : troupe_tensor_data(tensor);
+    slot->payload.data = without_const(data);
+    slot->payload.bytes = dead ? dead_bytes(crossing) : crossing->bytes;
+    atomic_store(&slot->outstanding, 1);
+    transport->ops->send(transport, &slot->payload);
+}
+
+static void send_dynamic(struct send_slot *slot, const struct troupe_tensor *tensor, bool dead)
+{
+    struct troupe_transport *transport = slot->part->part.plan->session->runtime->transport;
+    troupe_wire_encode_header(tensor, dead, slot->header_bytes);
+    slot->header.data = slot->header_bytes;
+    slot->header.bytes = sizeof(slot->header_bytes);
+    bool with_payload = !dead && troupe_tensor_bytes(tensor) > 0;
+    atomic_store(&slot->outstanding, with_payload ? 2 : 1);
+    transport->ops->send(transport, &slot->header);
+    if (!with_payload)
+        return;
+    slot->payload.data = without_const(troupe_tensor_data(tensor));
+    slot->payload.bytes = troupe_tensor_bytes(tensor);
+    transport->ops->send(transport, &slot->payload);
+}
+
+static enum troupe_status send_behave(void *context, struct troupe_firing *firing)
+{
+    struct send_part *self = context;
+    uint64_t iteration = troupe_firing_iteration(firing);
+    struct send_slot *slot = &self->slots[iteration % (uint64_t)self->window];
+    bool dead = troupe_firing_is_dead(firing);
+    const struct troupe_tensor *tensor = NULL;
+    if (!self->crossing->is_control && !dead)
+        tensor = troupe_tensor_of_payload(troupe_firing_inputs(firing)[0]);
+    if (tensor && self->crossing->is_static &&
+        troupe_tensor_bytes(tensor) != self->crossing->bytes)
+        return troupe_status_fail(TROUPE_INTERNAL, "a tensor of %zu bytes on an edge of %zu",
+                                  troupe_tensor_bytes(tensor), self->crossing->bytes);
+    atomic_store(&slot->status, TROUPE_OK);
+    slot->firing = troupe_firing_defer(firing);
+    if (self->crossing->is_static)
+        send_static(slot, tensor, dead);
+    else
+        send_dynamic(slot, tensor, dead);
+    return TROUPE_OK;
+}
+
+static void send_part_destroy(struct troupe_plan_part *part)
+{
+    struct send_part *self = (struct send_part *)(void *)part;
+    struct troupe_transport *transport = part->plan->session->runtime->transport;
+    for (int i = 0; i < self->window; i++) {
+        troupe_transfer_release(transport, &self->slots[i].header);
+        troupe_transfer_release(transport, &self->slots[i].payload);
+    }
+    free(self);
+}
+
+enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
+                                           struct troupe_plan_part **out,
+                                           struct troupe_actor_spec *spec)
+{
+    const struct troupe_crossing *crossing = &plan->partition.crossings[number];
+    int window = plan->session->window;
+    struct send_part *self =
+        troupe_calloc(1, sizeof(*self) + (size_t)window * sizeof(struct send_slot));
+    if (!self)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    self->part = (struct troupe_plan_part){plan, crossing->value.node, send_part_destroy};
+    self->crossing = crossing;
+    self->window = window;
+    int tag = plan->first_tag + crossing->tag;
+    for (int i = 0; i < window; i++) {
+        struct send_slot *slot = &self->slots[i];
+        slot->part = self;
+        slot->header = (struct troupe_transfer){
+            .done = send_header_done, .peer = crossing->to_rank, .tag = tag};
+        slot->payload = (struct troupe_transfer){.done = send_payload_done,
+                                                 .peer = crossing->to_rank,
+                                                 .tag = crossing->is_static ? tag : tag + 1};
+        struct troupe_transfer *paced = crossing->is_static ? &slot->payload : &slot->header;
+        paced->synchronous = i == window - 1;
+    }
+    spec->name = plan->session->graph->nodes[crossing->value.node].name;
+    spec->behave = send_behave;
+    spec->takes_dead = true;
+    spec->context = self;
+    *out = &self->part;
+    return TROUPE_OK;
+}
+
+/* ---- Receive ---- */
+
+struct receive_slot {
+    struct receive_part *part;
+    struct troupe_firing *firing;
+    struct troupe_tensor *tensor;
+    struct troupe_transfer header, payload;
+    unsigned char header_bytes[TROUPE_WIRE_TENSOR_HEADER];
+};
+
+struct receive_part {
+    struct troupe_plan_part part;
+    const struct troupe_crossing *crossing;
+    int window;
+    struct receive_slot slots[];
+};
+
+static void receive_drop(struct receive_slot *slot)
+{
+    troupe_tensor_unref(slot->tensor);
+    slot->tensor = NULL;
+}
+
+static void receive_live(struct receive_slot *slot)
+{
+    struct troupe_payload *output = troupe_tensor_payload(slot->tensor);
+    slot->tensor = NULL;
+    troupe_firing_complete(slot->firing, TROUPE_OK, NULL, &output);
+}
+
+/* A dead token from another rank: the failure that made it is reported there. */
+static void receive_dead(struct receive_slot *slot)
+{
+    receive_drop(slot);
+    troupe_firing_complete(slot->firing, TROUPE_ABORTED, "a failure on another rank", NULL);
+}
+
+static void receive_failed(struct receive_slot *slot, enum troupe_status status)
+{
+    receive_drop(slot);
+    complete_failed(slot->firing, status, slot->part->crossing->from_rank, "receiving from");
+}
+
+static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_status status,
+                                 size_t bytes)
+{
+    struct receive_slot *slot = troupe_container_of(transfer, struct receive_slot, payload);
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    size_t wanted = crossing->is_static ? crossing->bytes : troupe_tensor_bytes(slot->tensor);
+    if (status != TROUPE_OK) {
+        receive_failed(slot, status);
+    } else if (bytes != wanted) {
+        receive_dead(slot);
+    } else if (crossing->is_control) {
+        troupe_firing_complete(slot->firing, TROUPE_OK, NULL, NULL);
+    } else {
+        if (transfer->data == slot->header_bytes)
+            memcpy(troupe_tensor_data_mutable(slot->tensor), slot->header_bytes, bytes);
+        receive_live(slot);
+    }
+}
+
+static void receive_header_done(struct troupe_transfer *transfer, enum troupe_status status,
+                                size_t bytes)
+{
+    struct receive_slot *slot = troupe_container_of(transfer, struct receive_slot, header);
+    if (status == TROUPE_OK)
+        status = troupe_wire_decode_header(slot->header_bytes, bytes, &slot->tensor);
+    if (status != TROUPE_OK) {
+        receive_failed(slot, status);
+    } else if (!slot->tensor) {
+        receive_dead(slot);
+    } else if (troupe_tensor_bytes(slot->tensor) == 0) {
+        receive_live(slot);
+    } else {
+        struct troupe_transport *transport = slot->part->part.plan->session->runtime->transport;
+        slot->payload.data = troupe_tensor_data_mutable(slot->tensor);
+        slot->payload.bytes = troupe_tensor_bytes(slot->tensor);
+        transport->ops->receive(transport, &slot->payload);
+    }
+}
+
+static enum troupe_status receive_static(struct receive_slot *slot)
+{
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    if (!crossing->is_control) {
+        const struct troupe_graph *graph = slot->part->part.plan->session->graph;
+        const struct troupe_node *node = &graph->nodes[crossing->value.node];
+        const struct troupe_shape *shape = &node->output_shapes[crossing->value.port];
+        enum troupe_status status =
+            troupe_tensor_create(node->output_dtypes[crossing->value.port], shape->rank,
+                                 shape->dims, &slot->tensor);
+        if (status != TROUPE_OK)
+            return status;
+    }
+    if (crossing->bytes < TROUPE_DEAD_CAPACITY) {
+        slot->payload.data = slot->header_bytes;
+        slot->payload.bytes = TROUPE_DEAD_CAPACITY;
+    } else {
+        slot->payload.data = troupe_tensor_data_mutable(slot->tensor);
+        slot->payload.bytes = crossing->bytes;
+    }
+    return TROUPE_OK;
+}
+
+static enum troupe_status receive_behave(void *context, struct troupe_firing *firing)
+{
+    struct receive_part *self = context;
+    struct troupe_transport *transport = self->part.plan->session->runtime->transport;
+    uint64_t iteration = troupe_firing_iteration(firing);
+    struct receive_slot *slot = &self->slots[iteration % (uint64_t)self->window];
+    struct troupe_transfer *transfer = &slot->header;
+    if (self->crossing->is_static) {
+        enum troupe_status status = receive_static(slot);
+        if (status != TROUPE_OK)
+            return status;
+        transfer = &slot->payload;
+    }
+    slot->firing = troupe_firing_defer(firing);
+    transport->ops->receive(transport, transfer);
+    return TROUPE_OK;
+}
+
+static void receive_part_destroy(struct troupe_plan_part *part)
+{
+    struct receive_part *self = (struct receive_part *)(void *)part;
+    struct troupe_transport *transport = part->plan->session->runtime->transport;
+    for (int i = 0; i < self->window; i++) {
+        troupe_transfer_release(transport, &self->slots[i].header);
+        troupe_transfer_release(transport, &self->slots[i].payload);
+        receive_drop(&self->slots[i]);
+    }
+    free(self);
+}
+
+enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int number,
+                                              struct troupe_plan_part **out,
+                                              struct troupe_actor_spec *spec)
+{
+    const struct troupe_crossing *crossing = &plan->partition.crossings[number];
+    int window = plan->session->window;
+    struct receive_part *self =
+        troupe_calloc(1, sizeof(*self) + (size_t)window * sizeof(struct receive_slot));
+    if (!self)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    self->part = (struct troupe_plan_part){plan, crossing->value.node, receive_part_destroy};
+    self->crossing = crossing;
+    self->window = window;
+    int tag = plan->first_tag + crossing->tag;
+    for (int i = 0; i < window; i++) {
+        struct receive_slot *slot = &self->slots[i];
+        slot->part = self;
+        slot->header = (struct troupe_transfer){.done = receive_header_done,
+                                                .data = slot->header_bytes,
+                                                .bytes = sizeof(slot->header_bytes),
+                                                .peer = crossing->from_rank,
+                                                .tag = tag};
+        slot->payload = (struct troupe_transfer){.done = receive_payload_done,
+                                                 .peer = crossing->from_rank,
+                                                 .tag = crossing->is_static ? tag : tag + 1};
+    }
+    spec->name = plan->session->graph->nodes[crossing->value.node].name;
+    spec->behave = receive_behave;
+    spec->takes_dead = true;
+    spec->context = self;
+    *out = &self->part;
+    return TROUPE_OK;
+}

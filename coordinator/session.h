@@ -1,0 +1,116 @@
+/* A session's parts, private to coordinator/. */
+#ifndef TROUPE_COORDINATOR_SESSION_H
+#define TROUPE_COORDINATOR_SESSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/runtime.h"
+#include "graph/graph.h"
+#include "ops/kernel.h"
+#include "troupe/log.h"
+#include "troupe/session.h"
+
+struct troupe_plan;
+
+/* Kinds of messages between ranks (transport/transport.h). */
+enum troupe_session_message {
+    TROUPE_MESSAGE_GRAPH = 1, /* 0 -> all: the graph's text and options */
+    TROUPE_MESSAGE_OPENED,    /* all -> 0: how this rank did: status, message */
+    TROUPE_MESSAGE_VERDICT,   /* 0 -> all: status, message */
+    TROUPE_MESSAGE_HASHES,    /* all -> 0: a plan's node hashes */
+    TROUPE_MESSAGE_RUN,       /* 0 -> serving ranks: what to run */
+    TROUPE_MESSAGE_FAILED,    /* any -> all: an iteration failed here */
+    TROUPE_MESSAGE_REPORT,    /* all -> 0: how far this rank is, at the end or after a failure */
+    TROUPE_MESSAGE_FINAL,     /* 0 -> all: the common end, and the root cause */
+    TROUPE_MESSAGE_CLOSE      /* 0 -> serving ranks */
+};
+
+/* A received message that waits to be looked at. */
+struct troupe_letter {
+    struct troupe_letter *next;
+    int from;
+    uint32_t kind;
+    size_t bytes;
+    unsigned char data[];
+};
+
+/* State by the name of the node that owns it. */
+struct troupe_session_resource {
+    char *name;
+    struct troupe_resource *resource;
+};
+
+struct troupe_session {
+    struct troupe_runtime *runtime;
+    struct troupe_graph *graph;
+    char *strategy;
+    int window;
+    bool collective; /* every rank calls run: no RUN messages */
+    uint64_t step;   /* steps run since the session opened, the same on every rank */
+
+    struct troupe_session_resource *resources;
+    int resource_count, resource_capacity;
+
+    struct troupe_plan **plans;
+    int plan_count, plan_capacity;
+
+    struct troupe_loop *loops;
+    int loop_count;
+
+    /* Letters, in the order in which they came; guarded by `lock`. */
+    pthread_mutex_t lock;
+    struct troupe_letter *first, *last;
+    _Atomic(int) letter_came; /* a driver's done flag */
+
+    struct troupe_run_state *run; /* run.h */
+    _Atomic(int) stop_requested;
+};
+
+/* Sends a message with the contents of `text` to one rank, or to every other rank. */
+TROUPE_MUST_USE enum troupe_status troupe_session_send(struct troupe_session *session, int to,
+                                                       uint32_t kind,
+                                                       const struct troupe_text *text);
+TROUPE_MUST_USE enum troupe_status troupe_session_send_all(struct troupe_session *session,
+                                                           uint32_t kind,
+                                                           const struct troupe_text *text);
+
+/* Takes the first letter of `kind` (0: of any kind), driving the pool until one comes. free() frees
+ * it. */
+TROUPE_MUST_USE enum troupe_status troupe_session_await(struct troupe_session *session,
+                                                        uint32_t kind, struct troupe_letter **out);
+
+/* Collective: every rank says how it did, and every rank returns the first failure (of the lowest
+ * rank that rank 0 heard of) with its message, or TROUPE_OK when there was none. */
+TROUPE_MUST_USE enum troupe_status troupe_session_agree(struct troupe_session *session,
+                                                        enum troupe_status status);
+
+/* The transport's message handler; its context is the runtime. */
+void troupe_session_receive(void *context, int from, uint32_t kind, const void *data,
+                            size_t bytes);
+
+/* The state of a node that owns some, made when it is first asked for. */
+TROUPE_MUST_USE enum troupe_status troupe_session_resource(struct troupe_session *session, int node,
+                                                           struct troupe_resource **out);
+
+/* run.c: letters that concern the run in progress, handled as they come (from progress). True when
+ * the letter was one. */
+bool troupe_run_receive(struct troupe_session *session, uint32_t kind, const void *data,
+                        size_t bytes);
+
+/* loops.c */
+TROUPE_MUST_USE enum troupe_status troupe_session_make_loops(struct troupe_session *session);
+void troupe_session_free_loops(struct troupe_session *session);
+/* The node that runs all initialisers, when there are any. */
+#define TROUPE_INIT_NODE "init/variables"
+
+/* prepare.c: `train`, strategy, initialisers, inference and placement of a loaded graph: all that
+ * comes between loading and plans. `strategy` NULL: the file's. *used is its name (static or of
+ * the graph). */
+TROUPE_MUST_USE enum troupe_status troupe_graph_prepare(struct troupe_graph *graph,
+                                                        const char *strategy, int ranks,
+                                                        const char **used);
+
+#endif

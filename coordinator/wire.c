@@ -1,0 +1,116 @@
+/* Encoding of what ranks tell each other. Invariant: every number is 8 bytes, low byte first, so
+ * that ranks of either byte order agree. */
+#include "coordinator/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void encode_u64(uint64_t value, unsigned char out[8])
+{
+    for (int i = 0; i < 8; i++)
+        out[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t decode_u64(const unsigned char in[8])
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value |= (uint64_t)in[i] << (8 * i);
+    return value;
+}
+
+void troupe_wire_put_u64(struct troupe_text *out, uint64_t value)
+{
+    unsigned char bytes[8];
+    encode_u64(value, bytes);
+    char text[8];
+    memcpy(text, bytes, sizeof(bytes));
+    troupe_text_add_bytes(out, text, sizeof(text));
+}
+
+void troupe_wire_put_string(struct troupe_text *out, const char *text)
+{
+    size_t length = strlen(text);
+    troupe_wire_put_u64(out, length);
+    troupe_text_add_bytes(out, text, length);
+}
+
+void troupe_wire_reader_init(struct troupe_wire_reader *reader, const void *data, size_t bytes)
+{
+    reader->data = data;
+    reader->bytes = bytes;
+    reader->position = 0;
+    reader->failed = false;
+}
+
+uint64_t troupe_wire_get_u64(struct troupe_wire_reader *reader)
+{
+    if (reader->failed || reader->bytes - reader->position < 8) {
+        reader->failed = true;
+        return 0;
+    }
+    uint64_t value = decode_u64(reader->data + reader->position);
+    reader->position += 8;
+    return value;
+}
+
+char *troupe_wire_get_string(struct troupe_wire_reader *reader)
+{
+    uint64_t length = troupe_wire_get_u64(reader);
+    if (reader->failed || length > reader->bytes - reader->position) {
+        reader->failed = true;
+        return calloc(1, 1);
+    }
+    char *text = malloc((size_t)length + 1);
+    if (!text)
+        return NULL;
+    memcpy(text, reader->data + reader->position, (size_t)length);
+    text[length] = 0;
+    reader->position += (size_t)length;
+    return text;
+}
+
+enum troupe_status troupe_wire_close(const struct troupe_wire_reader *reader, const char *what)
+{
+    if (reader->failed)
+        return troupe_status_fail(TROUPE_DATA_LOSS, "message \"%s\" is cut short at byte %zu", what,
+                                  reader->position);
+    if (reader->position != reader->bytes)
+        return troupe_status_fail(TROUPE_DATA_LOSS, "message \"%s\" has %zu bytes too many", what,
+                                  reader->bytes - reader->position);
+    return TROUPE_OK;
+}
+
+void troupe_wire_encode_header(const struct troupe_tensor *tensor, bool dead,
+                               unsigned char out[TROUPE_WIRE_TENSOR_HEADER])
+{
+    memset(out, 0, TROUPE_WIRE_TENSOR_HEADER);
+    encode_u64(dead ? 1 : 0, out);
+    if (dead)
+        return;
+    int rank = troupe_tensor_rank(tensor);
+    encode_u64((uint64_t)troupe_tensor_dtype(tensor), out + 8);
+    encode_u64((uint64_t)rank, out + 16);
+    for (int i = 0; i < rank; i++)
+        encode_u64((uint64_t)troupe_tensor_dims(tensor)[i], out + 24 + 8 * i);
+}
+
+enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_TENSOR_HEADER],
+                                             size_t bytes, struct troupe_tensor **out)
+{
+    if (bytes != TROUPE_WIRE_TENSOR_HEADER)
+        return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header wants %d bytes, got %zu",
+                                  TROUPE_WIRE_TENSOR_HEADER, bytes);
+    if (decode_u64(in)) {
+        *out = NULL;
+        return TROUPE_OK;
+    }
+    uint64_t dtype = decode_u64(in + 8), rank = decode_u64(in + 16);
+    if (dtype >= TROUPE_DTYPE_COUNT || dtype == TROUPE_STRING ||
+        troupe_dtype_size((enum troupe_dtype)dtype) == 0 || rank > TROUPE_RANK_MAX)
+        return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header is malformed");
+    int64_t dims[TROUPE_RANK_MAX];
+    for (int i = 0; i < (int)rank; i++)
+        dims[i] = (int64_t)decode_u64(in + 24 + 8 * i);
+    return troupe_tensor_create((enum troupe_dtype)dtype, (int)rank, dims, out);
+}
