@@ -232,6 +232,11 @@ const char *troupe_session_strategy(const struct troupe_session *session)
     return session->strategy;
 }
 
+uint64_t troupe_session_seed(const struct troupe_session *session)
+{
+    return session->graph->seed;
+}
+
 static void put_names(struct troupe_text *text, const char *const *names, int count)
 {
     troupe_wire_put_u64(text, (uint64_t)count);
