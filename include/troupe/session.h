@@ -100,6 +100,8 @@ TROUPE_API const struct troupe_loop *troupe_session_loop(const struct troupe_ses
                                                          int index);
 /* The strategy in force: "none" or its name. */
 TROUPE_API const char *troupe_session_strategy(const struct troupe_session *session);
+/* The seed in force: the options', or the graph file's. */
+TROUPE_API uint64_t troupe_session_seed(const struct troupe_session *session);
 
 /* Checks a graph file without running it: loads, applies `train` and `strategy` (NULL: the file's)
  * for `ranks` ranks, infers, places. Every error is in the message, one a line. */
