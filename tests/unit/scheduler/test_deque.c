@@ -1,0 +1,79 @@
+/* The work-stealing deque: order, growth, and that every task is taken exactly once. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+
+#include "scheduler/deque.h"
+#include "scheduler/scheduler.h"
+
+#define MANY 20000
+
+static struct troupe_task tasks[MANY];
+static _Atomic(int) taken[MANY];
+static _Atomic(int) over;
+
+Test(deque, takes_newest_and_steals_oldest)
+{
+    struct troupe_deque deque;
+
+    cr_assert_eq(troupe_deque_init(&deque, true), TROUPE_OK);
+    cr_assert(troupe_deque_is_empty(&deque));
+    for (int i = 0; i < 3; i++)
+        cr_assert(troupe_deque_push(&deque, &tasks[i]));
+    cr_assert_eq(troupe_deque_steal(&deque), &tasks[0]);
+    cr_assert_eq(troupe_deque_take(&deque), &tasks[2]);
+    cr_assert_eq(troupe_deque_take(&deque), &tasks[1]);
+    cr_assert_null(troupe_deque_take(&deque));
+    cr_assert_null(troupe_deque_steal(&deque));
+    troupe_deque_fini(&deque);
+}
+
+Test(deque, grows_and_keeps_the_order)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        struct troupe_deque deque;
+
+        cr_assert_eq(troupe_deque_init(&deque, shared != 0), TROUPE_OK);
+        for (int i = 0; i < MANY; i++)
+            cr_assert(troupe_deque_push(&deque, &tasks[i]));
+        for (int i = MANY - 1; i >= 0; i--)
+            cr_assert_eq(troupe_deque_take(&deque), &tasks[i]);
+        cr_assert_null(troupe_deque_take(&deque));
+        troupe_deque_fini(&deque);
+    }
+}
+
+static void count(const struct troupe_task *task)
+{
+    if (task != NULL)
+        atomic_fetch_add_explicit(&taken[task - tasks], 1, memory_order_seq_cst);
+}
+
+static void *thief(void *deque)
+{
+    while (atomic_load_explicit(&over, memory_order_seq_cst) == 0)
+        count(troupe_deque_steal(deque));
+    return NULL;
+}
+
+Test(deque, hands_out_each_task_once)
+{
+    struct troupe_deque deque;
+    pthread_t threads[2];
+
+    cr_assert_eq(troupe_deque_init(&deque, true), TROUPE_OK);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, thief, &deque), 0);
+    for (int i = 0; i < MANY; i++) {
+        cr_assert(troupe_deque_push(&deque, &tasks[i]));
+        if (i % 3 == 0)
+            count(troupe_deque_take(&deque));
+    }
+    while (!troupe_deque_is_empty(&deque))
+        count(troupe_deque_take(&deque));
+    atomic_store_explicit(&over, 1, memory_order_seq_cst);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < MANY; i++)
+        cr_assert_eq(atomic_load_explicit(&taken[i], memory_order_seq_cst), 1, "task %d", i);
+    troupe_deque_fini(&deque);
+}
