@@ -21,38 +21,44 @@ static enum troupe_status create_transport(const void *communicator, struct trou
     return troupe_transport_mpi_create(communicator, out);
 }
 
+enum troupe_status troupe_runtime_wrap(struct troupe_transport *transport, int workers,
+                                       struct troupe_runtime **out)
+{
+    struct troupe_runtime *runtime = troupe_calloc(1, sizeof(*runtime));
+    if (!runtime)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    runtime->transport = transport;
+    if (workers == 0)
+        workers = troupe_pool_default_workers(transport->ranks_on_host);
+    struct troupe_pool_options pool = {
+        .workers = workers,
+        .poll = transport->size > 1 ? runtime_poll : NULL,
+        .poll_context = runtime,
+        .poll_on_worker0_only = transport->main_thread_only,
+        .poll_pending = &transport->pending,
+    };
+    enum troupe_status status = troupe_pool_create(&pool, &runtime->pool);
+    if (status != TROUPE_OK) {
+        free(runtime);
+        return status;
+    }
+    *out = runtime;
+    return TROUPE_OK;
+}
+
 enum troupe_status troupe_runtime_create(const struct troupe_runtime_options *options,
                                          struct troupe_runtime **out)
 {
     if (options->workers < 0)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "workers is %d: wants 1 or more",
                                   options->workers);
-    struct troupe_runtime *runtime = troupe_calloc(1, sizeof(*runtime));
-    if (!runtime)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    enum troupe_status status = create_transport(options->communicator, &runtime->transport);
+    struct troupe_transport *transport;
+    enum troupe_status status = create_transport(options->communicator, &transport);
     if (status != TROUPE_OK)
-        goto free_runtime;
-    int workers = options->workers;
-    if (workers == 0)
-        workers = troupe_pool_default_workers(runtime->transport->ranks_on_host);
-    struct troupe_pool_options pool = {
-        .workers = workers,
-        .poll = runtime->transport->size > 1 ? runtime_poll : NULL,
-        .poll_context = runtime,
-        .poll_on_worker0_only = runtime->transport->main_thread_only,
-        .poll_pending = &runtime->transport->pending,
-    };
-    status = troupe_pool_create(&pool, &runtime->pool);
+        return status;
+    status = troupe_runtime_wrap(transport, options->workers, out);
     if (status != TROUPE_OK)
-        goto destroy_transport;
-    *out = runtime;
-    return TROUPE_OK;
-
-destroy_transport:
-    runtime->transport->ops->destroy(runtime->transport);
-free_runtime:
-    free(runtime);
+        transport->ops->destroy(transport);
     return status;
 }
 

@@ -18,6 +18,11 @@ struct troupe_runtime {
     struct troupe_session *session; /* the open one: it receives the messages */
 };
 
+/* A runtime on a transport, which it takes on success; workers as in the options. For tests, where
+ * the ranks are threads of one process on local transports. */
+TROUPE_MUST_USE enum troupe_status troupe_runtime_wrap(struct troupe_transport *transport,
+                                                       int workers, struct troupe_runtime **out);
+
 /* Says that a message is awaited, so that idle workers keep polling; and that it came. */
 void troupe_runtime_await(struct troupe_runtime *runtime);
 void troupe_runtime_unawait(struct troupe_runtime *runtime);
