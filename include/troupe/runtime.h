@@ -28,6 +28,7 @@ troupe_runtime_launch(int *argc, char ***argv, int workers, struct troupe_runtim
 /* Collective. Sessions must be closed before. NULL does nothing. */
 TROUPE_API void troupe_runtime_destroy(struct troupe_runtime *runtime);
 
+/* This process's rank (from 0), the number of ranks, and this process's workers. Any thread. */
 TROUPE_API int troupe_runtime_rank(const struct troupe_runtime *runtime);
 TROUPE_API int troupe_runtime_size(const struct troupe_runtime *runtime);
 TROUPE_API int troupe_runtime_workers(const struct troupe_runtime *runtime);
