@@ -336,8 +336,7 @@ enum troupe_status troupe_stage_cast(struct troupe_stage *stage, struct troupe_p
     int *first, *order;
 
     if (pool == NULL || stage->pool != NULL)
-        return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
-                                  "a stage is cast once, onto a pool");
+        return troupe_status_fail(TROUPE_FAILED_PRECONDITION, "a stage is cast once, onto a pool");
     status = cast_check_inputs(stage);
     if (status != TROUPE_OK)
         return status;

@@ -24,14 +24,13 @@ static bool edge_has_sent(const struct troupe_stage *stage, const struct troupe_
            actor_has_fired(&stage->actors[edge->from], iteration - (uint64_t)edge->distance);
 }
 
-static void describe_waiting(const struct troupe_stage *stage, const int *incoming,
-                             const int *next, int actor, uint64_t iteration,
-                             struct troupe_text *text)
+static void describe_waiting(const struct troupe_stage *stage, const int *incoming, const int *next,
+                             int actor, uint64_t iteration, struct troupe_text *text)
 {
     int named = 0, missing = 0;
 
-    troupe_text_addf(text, "actor \"%s\" waits in iteration %llu for",
-                     stage->plans[actor].name, (unsigned long long)iteration);
+    troupe_text_addf(text, "actor \"%s\" waits in iteration %llu for", stage->plans[actor].name,
+                     (unsigned long long)iteration);
     for (int i = incoming[actor]; i >= 0; i = next[i]) {
         const struct troupe_edge *edge = &stage->edges[i];
 
@@ -40,8 +39,7 @@ static void describe_waiting(const struct troupe_stage *stage, const int *incomi
         missing++;
         if (named == PRODUCERS_NAMED)
             continue;
-        troupe_text_addf(text, "%s \"%s\"", named++ > 0 ? "," : "",
-                         stage->plans[edge->from].name);
+        troupe_text_addf(text, "%s \"%s\"", named++ > 0 ? "," : "", stage->plans[edge->from].name);
         if (edge->to_port >= 0)
             troupe_text_addf(text, " (input %d)", edge->to_port);
         if (edge->distance > 0)

@@ -72,8 +72,7 @@ static void firing_arrive(struct troupe_firing *firing, int32_t need, uint64_t i
                           struct troupe_ready *ready)
 {
     /* Release: publishes the token to whoever sees the last arrival, which acquires. */
-    if (need != 1 &&
-        atomic_fetch_sub_explicit(&firing->missing, 1, memory_order_acq_rel) != 1)
+    if (need != 1 && atomic_fetch_sub_explicit(&firing->missing, 1, memory_order_acq_rel) != 1)
         return;
     firing->iteration = iteration;
     ready_add(ready, firing);

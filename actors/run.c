@@ -115,8 +115,8 @@ uint64_t troupe_stage_hold(struct troupe_stage *stage)
     /* Relaxed: written under the lock that is held. An advancing thread looks at `end` again. */
     end = atomic_load_explicit(&stage->admitted, memory_order_relaxed);
     stage->end = end;
-    idle = !stage->advancing &&
-           atomic_load_explicit(&stage->completed, memory_order_relaxed) == end;
+    idle =
+        !stage->advancing && atomic_load_explicit(&stage->completed, memory_order_relaxed) == end;
     if (idle)
         atomic_store_explicit(&stage->idle, 1, memory_order_seq_cst);
     if (idle && pool != NULL)

@@ -75,14 +75,12 @@ void troupe_stage_destroy(struct troupe_stage *stage)
 static enum troupe_status spec_check(const struct troupe_actor_spec *spec)
 {
     if (spec->name == NULL || spec->behave == NULL)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "an actor needs a name and a behaviour");
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "an actor needs a name and a behaviour");
     if (spec->input_count < 0 || spec->input_count > TROUPE_STAGE_MAX_PORTS ||
         spec->output_count < 0 || spec->output_count > TROUPE_STAGE_MAX_PORTS)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "actor \"%s\": 0 to %d inputs and outputs, not %d and %d",
-                                  spec->name, TROUPE_STAGE_MAX_PORTS, spec->input_count,
-                                  spec->output_count);
+        return troupe_status_fail(
+            TROUPE_INVALID_ARGUMENT, "actor \"%s\": 0 to %d inputs and outputs, not %d and %d",
+            spec->name, TROUPE_STAGE_MAX_PORTS, spec->input_count, spec->output_count);
     return TROUPE_OK;
 }
 
@@ -168,11 +166,8 @@ static enum troupe_status edge_check(const struct troupe_stage *stage,
 enum troupe_status troupe_stage_connect(struct troupe_stage *stage, int from, int from_port, int to,
                                         int to_port, int distance)
 {
-    struct troupe_edge edge = {.from = from,
-                               .from_port = from_port,
-                               .to = to,
-                               .to_port = to_port,
-                               .distance = distance};
+    struct troupe_edge edge = {
+        .from = from, .from_port = from_port, .to = to, .to_port = to_port, .distance = distance};
     enum troupe_status status = edge_check(stage, &edge);
 
     if (status != TROUPE_OK)

@@ -13,9 +13,9 @@
 #include "base/arena.h"
 
 /* Bounds that keep the arena's arithmetic far from overflow. */
-#define TROUPE_STAGE_MAX_WINDOW (1 << 20)
+#define TROUPE_STAGE_MAX_WINDOW   (1 << 20)
 #define TROUPE_STAGE_MAX_DISTANCE (1 << 20)
-#define TROUPE_STAGE_MAX_PORTS (1 << 20)
+#define TROUPE_STAGE_MAX_PORTS    (1 << 20)
 
 /* One iteration of one actor: what has arrived for it. Also the task that fires it and the
  * firing that its behaviour sees. The inputs and then the outputs follow the structure. */

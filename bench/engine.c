@@ -14,12 +14,12 @@
 
 #include "troupe/actor.h"
 
-#define CHAIN_LENGTH 100000
-#define FAN_WIDTH 10000
-#define LAYERS 1000
-#define LAYER_WIDTH 100
-#define LAYER_INPUTS 3
-#define MAX_RUNS 1000
+#define CHAIN_LENGTH      100000
+#define FAN_WIDTH         10000
+#define LAYERS            1000
+#define LAYER_WIDTH       100
+#define LAYER_INPUTS      3
+#define MAX_RUNS          1000
 #define MAX_WORKER_COUNTS 8
 
 enum graph_kind { GRAPH_CHAIN, GRAPH_FAN, GRAPH_LAYERED, GRAPH_COUNT };
@@ -91,10 +91,9 @@ static void layered_describe(struct troupe_stage *stage)
 
             for (int port = 0; layer > 0 && port < LAYER_INPUTS; port++) {
                 random = random * 1664525u + 1013904223u;
-                check(troupe_stage_connect(stage,
-                                           (layer - 1) * LAYER_WIDTH +
-                                               (int)((random >> 8) % LAYER_WIDTH),
-                                           0, now, port, 0));
+                check(troupe_stage_connect(
+                    stage, (layer - 1) * LAYER_WIDTH + (int)((random >> 8) % LAYER_WIDTH), 0, now,
+                    port, 0));
             }
         }
     }
@@ -206,7 +205,8 @@ int main(int argc, char **argv)
     bool first = true;
 
     if (!options_parse(argc, argv, &options)) {
-        fprintf(stderr, "usage: bench_engine [--format text|json] [--runs 1..%d] [--workers N]...\n",
+        fprintf(stderr,
+                "usage: bench_engine [--format text|json] [--runs 1..%d] [--workers N]...\n",
                 MAX_RUNS);
         return 2;
     }

@@ -14,10 +14,10 @@
 
 /* How long an idle worker stays awake, how often a busy one polls, and how long a polling one
  * naps at first and at last. */
-#define SPIN_NS 40000
+#define SPIN_NS        40000
 #define POLL_PERIOD_NS 20000
-#define NAP_FIRST_NS 20000
-#define NAP_LAST_NS 1000000
+#define NAP_FIRST_NS   20000
+#define NAP_LAST_NS    1000000
 /* Every so many searches the injected tasks go first, so that a busy worker cannot starve them. */
 #define INJECTED_PERIOD 61
 /* A driver with a deadline reads the clock every so many tasks. */
@@ -379,8 +379,7 @@ static struct troupe_pool *pool_alloc(const struct troupe_pool_options *options)
 {
     size_t workers_bytes = (size_t)options->workers * sizeof(struct troupe_worker);
     struct troupe_pool *pool = aligned_alloc(_Alignof(struct troupe_pool), sizeof *pool);
-    struct troupe_worker *workers =
-        aligned_alloc(_Alignof(struct troupe_worker), workers_bytes);
+    struct troupe_worker *workers = aligned_alloc(_Alignof(struct troupe_worker), workers_bytes);
 
     if (pool == NULL || workers == NULL) {
         free(pool);
@@ -411,9 +410,8 @@ enum troupe_status troupe_pool_create(const struct troupe_pool_options *options,
     int deques = 0;
 
     if (options->workers < 1 || options->workers > TROUPE_POOL_MAX_WORKERS)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "a pool has 1 to %d workers, not %d", TROUPE_POOL_MAX_WORKERS,
-                                  options->workers);
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "a pool has 1 to %d workers, not %d",
+                                  TROUPE_POOL_MAX_WORKERS, options->workers);
     pool = pool_alloc(options);
     if (pool == NULL)
         return TROUPE_RESOURCE_EXHAUSTED;

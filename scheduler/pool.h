@@ -11,7 +11,7 @@
 #include "scheduler/scheduler.h"
 
 #define TROUPE_POOL_MAX_WORKERS 256
-#define TROUPE_POOL_IDLE_WORDS (TROUPE_POOL_MAX_WORKERS / 64)
+#define TROUPE_POOL_IDLE_WORDS  (TROUPE_POOL_MAX_WORKERS / 64)
 
 struct troupe_worker {
     struct troupe_pool *pool;
@@ -19,7 +19,7 @@ struct troupe_worker {
     uint32_t random; /* where the next search for a victim starts */
     uint32_t ticks;  /* searches so far */
     uint64_t polled_ns;
-    pthread_t thread; /* not of worker 0 */
+    pthread_t thread;                      /* not of worker 0 */
     _Alignas(64) _Atomic(uint32_t) signal; /* futex: 1 wakes the parked worker */
     struct troupe_deque deque;
 };

@@ -13,8 +13,8 @@
 
 #include "actors/actors.h"
 
-#define MAX_ACTORS 200
-#define MAX_INPUTS 4
+#define MAX_ACTORS     200
+#define MAX_INPUTS     4
 #define MAX_ITERATIONS 48
 
 struct number {
@@ -244,8 +244,7 @@ static int graph_run(struct graph *graph, int workers, int window)
     for (int i = 0; i < graph->iterations; i++)
         wrong += atomic_load_explicit(&graph->sums[i], memory_order_seq_cst) != graph->expected[i];
     if (wrong > 0)
-        fprintf(stderr, "stress_engine: %d of %d iterations are wrong\n", wrong,
-                graph->iterations);
+        fprintf(stderr, "stress_engine: %d of %d iterations are wrong\n", wrong, graph->iterations);
     return wrong;
 }
 

@@ -9,7 +9,7 @@
 #include "scheduler/scheduler.h"
 
 #define MANY 5000
-#define MS UINT64_C(1000000)
+#define MS   UINT64_C(1000000)
 
 struct counting {
     struct troupe_task task;
