@@ -17,15 +17,21 @@ TROUPE_MUST_USE void *troupe_memory_alloc(size_t bytes);
  * thread, also another than the one that allocated. */
 void troupe_memory_free(void *block, size_t bytes);
 
-/* Bytes handed out and not freed, now and at most since the start; calls that reached malloc. */
+/* The bytes of blocks handed out and not freed (rounded up to their size classes), now and at
+ * most since the start (the peak to within 64 KiB for each thread); the bytes of free blocks
+ * that all threads share; calls that reached the system's allocator. */
 struct troupe_memory_usage {
     uint64_t live_bytes;
     uint64_t peak_bytes;
+    uint64_t cached_bytes;
     uint64_t system_allocations;
 };
 void troupe_memory_usage_get(struct troupe_memory_usage *out);
 
-/* zero-filled malloc, realloc of `count` items (overflow checked), strdup and a printf into new
+/* The bytes of the block that a request for `bytes` gets. */
+size_t troupe_memory_block_bytes(size_t bytes);
+
+/* Zero-filled malloc, realloc of `count` items (overflow checked), strdup and a printf into new
  * memory: each returns NULL with the message set when there is no memory; free() frees. */
 TROUPE_MUST_USE void *troupe_calloc(size_t count, size_t bytes);
 TROUPE_MUST_USE void *troupe_reallocarray(void *old, size_t count, size_t bytes);
