@@ -240,7 +240,6 @@ static void cast_mailboxes_of(struct troupe_stage *stage, struct troupe_actor *a
                                                       .to_port = edge->to_port,
                                                       .distance = (uint32_t)edge->distance,
                                                       .need = to->need};
-        actor->far_count += edge->distance != 0;
     }
 }
 

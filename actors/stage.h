@@ -49,7 +49,7 @@ struct troupe_actor {
     char *cells;
     struct troupe_mailbox *mailboxes; /* the far ones first, then those of distance 0 */
     int *consumers;                   /* of each output port */
-    int32_t far_count, mailbox_count;
+    int32_t mailbox_count;
     int32_t input_count, output_count;
     int32_t need; /* tokens and signals of one iteration, the admission's among them */
     uint32_t stride, slots;

@@ -31,21 +31,25 @@ TROUPE_API void troupe_pool_stop(struct troupe_pool *pool);
  *                     every output is sent as dead;
  * or calls troupe_firing_defer first and returns TROUPE_OK: then the outputs are sent, and the
  * inputs released, when somebody calls troupe_firing_complete. A behaviour never blocks.
+ * A failure returned after troupe_firing_defer ends the firing: then nobody may complete it.
  * It is not called when an input is dead (unless the actor takes dead tokens): its outputs are
- * dead then. */
+ * dead then. Nor is it called any more in an iteration that has failed. A plain signal is dead when
+ * the behaviour was not called or failed, or when the actor has outputs and all are dead. */
 typedef enum troupe_status troupe_behaviour_fn(void *context, struct troupe_firing *firing);
 
 /* Of a firing, valid until it completes. */
 TROUPE_API uint64_t troupe_firing_iteration(const struct troupe_firing *firing);
 TROUPE_API struct troupe_payload *const *troupe_firing_inputs(const struct troupe_firing *firing);
 TROUPE_API struct troupe_payload **troupe_firing_outputs(struct troupe_firing *firing);
-/* True when an input is dead (only seen by actors that take dead tokens). */
+/* True when an input is dead or the iteration has failed (only seen by actors that take dead
+ * tokens). */
 TROUPE_API bool troupe_firing_is_dead(const struct troupe_firing *firing);
 /* Keeps the firing open after the behaviour returns; call it inside the behaviour, before
  * anything that may complete the firing. Returns a handle for complete. */
 TROUPE_API struct troupe_firing *troupe_firing_defer(struct troupe_firing *firing);
 /* Ends a deferred firing: moves output_count tokens from `outputs`, or records a failure
- * (`message` is copied). Any thread, once. */
+ * (`message` is copied; `outputs` is not looked at). `outputs` NULL: what the behaviour left in
+ * troupe_firing_outputs. Any thread, once. */
 TROUPE_API void troupe_firing_complete(struct troupe_firing *deferred, enum troupe_status status,
                                        const char *message, struct troupe_payload **outputs);
 

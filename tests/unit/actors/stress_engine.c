@@ -4,7 +4,9 @@
  *     stress_engine [SEED [GRAPHS]]
  *
  * Every actor mixes the numbers of its inputs, the iteration and its own number into one number;
- * sinks add theirs to a sum per iteration. Some actors complete later, from another thread. */
+ * all are added up per iteration. Some actors complete later, from another thread or from the
+ * pool's poll function. A last run of each graph fails in some firings: it must end, with the
+ * failure, and leave no payload. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +14,8 @@
 #include <string.h>
 
 #include "actors/actors.h"
+
+enum mode { MODE_THREAD, MODE_POLL, MODE_FAIL };
 
 #define MAX_ACTORS     200
 #define MAX_INPUTS     4
@@ -36,6 +40,7 @@ struct node {
 
 struct graph {
     int count, iterations;
+    bool fails; /* some firings */
     struct node nodes[MAX_ACTORS];
     _Atomic(uint64_t) sums[MAX_ITERATIONS];
     uint64_t expected[MAX_ITERATIONS];
@@ -49,12 +54,14 @@ struct later {
     struct troupe_firing *firings[MAX_ACTORS * MAX_ITERATIONS];
     uint64_t values[MAX_ACTORS * MAX_ITERATIONS];
     int count;
+    bool polled; /* the pool's poll function completes them, not the thread */
     bool stop;
 };
 
 static struct later later = {.lock = PTHREAD_MUTEX_INITIALIZER,
                              .changed = PTHREAD_COND_INITIALIZER};
-static _Atomic(int64_t) live_numbers;
+static _Atomic(int64_t) live_numbers, polls_pending;
+static _Atomic(bool) later_fails;
 static uint64_t state;
 
 static uint64_t mix(uint64_t value)
@@ -108,6 +115,8 @@ static enum troupe_status node_behave(void *context, struct troupe_firing *firin
     }
     /* Relaxed: read after the wait. */
     atomic_fetch_add_explicit(&node->graph->sums[iteration], value, memory_order_relaxed);
+    if (node->graph->fails && value % 64 == 0)
+        return troupe_status_fail(TROUPE_ABORTED, "failed in iteration %d", (int)iteration);
     if (!node->defers) {
         troupe_firing_outputs(firing)[0] = number_create(value);
         return TROUPE_OK;
@@ -115,9 +124,28 @@ static enum troupe_status node_behave(void *context, struct troupe_firing *firin
     pthread_mutex_lock(&later.lock);
     later.firings[later.count] = troupe_firing_defer(firing);
     later.values[later.count++] = value;
+    if (later.polled)
+        atomic_fetch_add_explicit(&polls_pending, 1, memory_order_seq_cst);
     pthread_cond_signal(&later.changed);
     pthread_mutex_unlock(&later.lock);
     return TROUPE_OK;
+}
+
+/* Completes the newest firing; gives the lock away meanwhile. */
+static void later_complete_locked(void)
+{
+    struct troupe_firing *firing = later.firings[--later.count];
+    uint64_t value = later.values[later.count];
+    struct troupe_payload *output;
+
+    pthread_mutex_unlock(&later.lock);
+    if (value % 8 == 0 && atomic_load_explicit(&later_fails, memory_order_seq_cst)) {
+        troupe_firing_complete(firing, TROUPE_UNAVAILABLE, "failed later", NULL);
+    } else {
+        output = number_create(value);
+        troupe_firing_complete(firing, TROUPE_OK, NULL, &output);
+    }
+    pthread_mutex_lock(&later.lock);
 }
 
 static void *later_main(void *unused)
@@ -125,19 +153,29 @@ static void *later_main(void *unused)
     (void)unused;
     pthread_mutex_lock(&later.lock);
     for (;;) {
-        while (later.count == 0 && !later.stop)
+        while ((later.count == 0 || later.polled) && !later.stop)
             pthread_cond_wait(&later.changed, &later.lock);
-        if (later.count == 0)
+        if (later.stop)
             break;
-        struct troupe_firing *firing = later.firings[--later.count];
-        struct troupe_payload *output = number_create(later.values[later.count]);
-
-        pthread_mutex_unlock(&later.lock);
-        troupe_firing_complete(firing, TROUPE_OK, NULL, &output);
-        pthread_mutex_lock(&later.lock);
+        later_complete_locked();
     }
     pthread_mutex_unlock(&later.lock);
     return NULL;
+}
+
+static int later_poll(void *unused)
+{
+    int events = 0;
+
+    (void)unused;
+    pthread_mutex_lock(&later.lock);
+    while (later.polled && later.count > 0) {
+        atomic_fetch_sub_explicit(&polls_pending, 1, memory_order_seq_cst);
+        later_complete_locked();
+        events++;
+    }
+    pthread_mutex_unlock(&later.lock);
+    return events;
 }
 
 static void graph_random(struct graph *graph)
@@ -225,52 +263,90 @@ static struct troupe_stage *graph_cast(struct graph *graph, struct troupe_pool *
     return stage;
 }
 
-static int graph_run(struct graph *graph, int workers, int window)
+static struct troupe_pool *pool_create(int workers, enum mode mode)
 {
+    struct troupe_pool_options options = {.workers = workers};
     struct troupe_pool *pool;
-    struct troupe_stage *stage;
+
+    if (mode == MODE_POLL) {
+        options.poll = later_poll;
+        options.poll_pending = &polls_pending;
+        options.poll_on_worker0_only = workers == 3;
+    }
+    check(troupe_pool_create(&options, &pool));
+    return pool;
+}
+
+/* True when the sums are right, or the failure was reported. */
+static bool graph_ended_well(struct graph *graph, enum mode mode, enum troupe_status status)
+{
     int wrong = 0;
 
-    for (int i = 0; i < MAX_ITERATIONS; i++)
-        atomic_store_explicit(&graph->sums[i], 0, memory_order_seq_cst);
-    check(troupe_pool_start(workers, &pool));
-    stage = graph_cast(graph, pool, window);
-    /* Half first, the rest while it runs. */
-    troupe_stage_admit(stage, (uint64_t)graph->iterations / 2);
-    troupe_stage_admit(stage, (uint64_t)graph->iterations);
-    check(troupe_stage_wait(stage, 0));
-    troupe_stage_destroy(stage);
-    troupe_pool_stop(pool);
+    if (mode == MODE_FAIL)
+        return status == TROUPE_OK || status == TROUPE_ABORTED || status == TROUPE_UNAVAILABLE;
+    check(status);
     for (int i = 0; i < graph->iterations; i++)
         wrong += atomic_load_explicit(&graph->sums[i], memory_order_seq_cst) != graph->expected[i];
     if (wrong > 0)
         fprintf(stderr, "stress_engine: %d of %d iterations are wrong\n", wrong, graph->iterations);
-    return wrong;
+    return wrong == 0;
+}
+
+static bool graph_run(struct graph *graph, int workers, int window, enum mode mode)
+{
+    struct troupe_pool *pool = pool_create(workers, mode);
+    struct troupe_stage *stage = graph_cast(graph, pool, window);
+    enum troupe_status status;
+
+    for (int i = 0; i < MAX_ITERATIONS; i++)
+        atomic_store_explicit(&graph->sums[i], 0, memory_order_seq_cst);
+    graph->fails = mode == MODE_FAIL;
+    atomic_store_explicit(&later_fails, mode == MODE_FAIL, memory_order_seq_cst);
+    pthread_mutex_lock(&later.lock);
+    later.polled = mode == MODE_POLL;
+    pthread_mutex_unlock(&later.lock);
+    /* Half first, the rest while it runs. */
+    troupe_stage_admit(stage, (uint64_t)graph->iterations / 2);
+    troupe_stage_admit(stage, (uint64_t)graph->iterations);
+    status = troupe_stage_wait(stage, 0);
+    troupe_stage_destroy(stage);
+    troupe_pool_destroy(pool);
+    return graph_ended_well(graph, mode, status);
+}
+
+static bool graph_test(struct graph *graph, uint64_t seed, int number)
+{
+    int window;
+
+    state = mix(seed + (uint64_t)number * 977);
+    graph_random(graph);
+    graph_evaluate(graph);
+    window = 1 + pick(8);
+    for (int workers = 1; workers <= 4; workers++) {
+        for (int mode = MODE_THREAD; mode <= MODE_FAIL; mode++) {
+            if (graph_run(graph, workers, window, (enum mode)mode))
+                continue;
+            fprintf(stderr,
+                    "stress_engine: seed %llu, graph %d, %d workers, window %d, mode %d: wrong\n",
+                    (unsigned long long)seed, number, workers, window, mode);
+            return false;
+        }
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-    int graphs = argc > 2 ? atoi(argv[2]) : 12, wrong = 0;
+    int graphs = argc > 2 ? atoi(argv[2]) : 12;
     struct graph *graph = malloc(sizeof *graph);
+    bool good = true;
     pthread_t thread;
 
     if (graph == NULL || pthread_create(&thread, NULL, later_main, NULL) != 0)
         return 1;
-    for (int i = 0; i < graphs && wrong == 0; i++) {
-        int window;
-
-        state = mix(seed + (uint64_t)i * 977);
-        graph_random(graph);
-        graph_evaluate(graph);
-        window = 1 + pick(8);
-        for (int workers = 1; workers <= 4 && wrong == 0; workers++) {
-            wrong = graph_run(graph, workers, window);
-            if (wrong > 0)
-                fprintf(stderr, "stress_engine: seed %llu, graph %d, %d workers, window %d\n",
-                        (unsigned long long)seed, i, workers, window);
-        }
-    }
+    for (int i = 0; i < graphs && good; i++)
+        good = graph_test(graph, seed, i);
     pthread_mutex_lock(&later.lock);
     later.stop = true;
     pthread_cond_signal(&later.changed);
@@ -282,5 +358,5 @@ int main(int argc, char **argv)
                 (long long)atomic_load_explicit(&live_numbers, memory_order_seq_cst));
         return 1;
     }
-    return wrong > 0;
+    return good ? 0 : 1;
 }
