@@ -1,8 +1,8 @@
 /* The AllReduce actor: packs its inputs into one buffer, runs a ring schedule, unpacks.
  *
  * One more element of the buffer counts the ranks whose inputs are dead, so that a failure on one
- * rank reaches the others as dead outputs instead of a wait. Invariant: it runs in every iteration on
- * every rank of its group, one run at a time (an edge of distance 1 to itself). */
+ * rank reaches the others as dead outputs instead of a wait. Invariant: it runs in every iteration
+ * on every rank of its group, one run at a time (an edge of distance 1 to itself). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,8 +78,7 @@ static void pack(struct all_reduce_part *self, struct troupe_payload *const *tok
 
 static enum troupe_status unpack(struct all_reduce_part *self)
 {
-    const struct troupe_node *node =
-        &self->part.plan->session->graph->nodes[self->part.node];
+    const struct troupe_node *node = &self->part.plan->session->graph->nodes[self->part.node];
     const char *from = self->buffer;
     for (int i = 0; i < node->output_count; i++) {
         struct troupe_tensor *tensor;
@@ -117,8 +116,7 @@ static void all_reduce_done(void *context, enum troupe_status status)
 static enum troupe_status all_reduce_behave(void *context, struct troupe_firing *firing)
 {
     struct all_reduce_part *self = context;
-    const struct troupe_node *node =
-        &self->part.plan->session->graph->nodes[self->part.node];
+    const struct troupe_node *node = &self->part.plan->session->graph->nodes[self->part.node];
     if (troupe_firing_is_dead(firing)) {
         size_t element = troupe_dtype_size(self->dtype);
         memset(self->buffer, 0, (size_t)self->elements * element);
@@ -193,10 +191,9 @@ static enum troupe_status make_collective(struct all_reduce_part *self,
     if (status == TROUPE_OK)
         status = troupe_schedule_ring_allreduce(position, (int)attr->count, &schedule);
     if (status == TROUPE_OK)
-        status = troupe_collective_create(transport, schedule, group, tag,
-                                          troupe_dtype_size(self->dtype),
-                                          self->dtype == TROUPE_FLOAT32 ? add_floats : add_doubles,
-                                          &self->collective);
+        status = troupe_collective_create(
+            transport, schedule, group, tag, troupe_dtype_size(self->dtype),
+            self->dtype == TROUPE_FLOAT32 ? add_floats : add_doubles, &self->collective);
     self->group_size = (int)attr->count;
     free(group);
     return status;
@@ -217,9 +214,9 @@ enum troupe_status troupe_all_reduce_part_create(struct troupe_plan *plan, int n
     self->is_mean = strcmp(reduction->value.s, "mean") == 0;
     enum troupe_status status = TROUPE_OK;
     if (self->dtype != TROUPE_FLOAT32 && self->dtype != TROUPE_FLOAT64)
-        status = troupe_status_fail(TROUPE_UNIMPLEMENTED,
-                                    "AllReduce takes float32 and float64, not %s",
-                                    troupe_dtype_name(self->dtype));
+        status =
+            troupe_status_fail(TROUPE_UNIMPLEMENTED, "AllReduce takes float32 and float64, not %s",
+                               troupe_dtype_name(self->dtype));
     if (status == TROUPE_OK)
         status = measure(self, node);
     if (status == TROUPE_OK)
@@ -236,6 +233,6 @@ enum troupe_status troupe_all_reduce_part_create(struct troupe_plan *plan, int n
 destroy:
     all_reduce_destroy(&self->part);
     char text[TROUPE_NODE_TEXT_MAX];
-    return troupe_status_prefix(status, "%s: ",
-                                troupe_node_describe(plan->session->graph, number, text));
+    return troupe_status_prefix(status,
+                                "%s: ", troupe_node_describe(plan->session->graph, number, text));
 }

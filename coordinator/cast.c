@@ -1,7 +1,7 @@
 /* Casting: a partition becomes the actors and edges of this rank.
  *
- * Invariant: every input port of an actor gets exactly one edge; every crossing that touches this rank
- * gets its Send or Receive; the order of state is edges like any other. */
+ * Invariant: every input port of an actor gets exactly one edge; every crossing that touches this
+ * rank gets its Send or Receive; the order of state is edges like any other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct caster {
     int *actor_of_crossing; /* the Receive here, -1 */
     int *first_update;      /* of the variable with this node number: actors that update it */
     int *last_update;
-    int *reader;            /* of the variable with this node number: its actor */
+    int *reader; /* of the variable with this node number: its actor */
 };
 
 enum troupe_status troupe_plan_add(struct troupe_plan *plan, struct troupe_plan_part *part,
@@ -63,8 +63,7 @@ static int all_reduce_tag(const struct caster *caster, int number)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     const struct troupe_node *wanted = &caster->graph->nodes[number];
-    const struct troupe_attr *key =
-        troupe_attr_find(wanted->attrs, wanted->attr_count, "key");
+    const struct troupe_attr *key = troupe_attr_find(wanted->attrs, wanted->attr_count, "key");
     int tag = caster->plan->first_tag + partition->tag_count;
     for (int i = 0; i < partition->order_count; i++) {
         const struct troupe_node *node = &caster->graph->nodes[partition->order[i]];
@@ -85,8 +84,8 @@ static enum troupe_status add_node(struct caster *caster, int number)
     struct troupe_plan_part *part;
     enum troupe_status status;
     if (node_is_all_reduce(node))
-        status = troupe_all_reduce_part_create(caster->plan, number,
-                                               all_reduce_tag(caster, number), &part, &spec);
+        status = troupe_all_reduce_part_create(caster->plan, number, all_reduce_tag(caster, number),
+                                               &part, &spec);
     else
         status = troupe_kernel_part_create(caster->plan, number, &part, &spec);
     if (status != TROUPE_OK)
@@ -169,8 +168,7 @@ static enum troupe_status add_sends(struct caster *caster)
         if (status == TROUPE_OK)
             status = troupe_plan_add(caster->plan, part, &spec, &actor);
         if (status == TROUPE_OK)
-            status =
-                connect_value(caster, crossing->value, actor, crossing->is_control ? -1 : 0);
+            status = connect_value(caster, crossing->value, actor, crossing->is_control ? -1 : 0);
     }
     return status;
 }
@@ -181,8 +179,8 @@ static enum troupe_status order_update(struct caster *caster, int number, int ow
 {
     struct troupe_stage *stage = caster->plan->stage;
     int actor = caster->actor_of_node[number];
-    int before = caster->last_update[owner] >= 0 ? caster->last_update[owner]
-                                                 : caster->reader[owner];
+    int before =
+        caster->last_update[owner] >= 0 ? caster->last_update[owner] : caster->reader[owner];
     enum troupe_status status = TROUPE_OK;
     if (before >= 0)
         status = troupe_stage_connect(stage, before, -1, actor, -1, 0);
@@ -221,8 +219,7 @@ static enum troupe_status connect_node(struct caster *caster, int number)
         status = order_update(caster, number, owner);
     }
     for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
-        status =
-            connect_value(caster, (struct troupe_value){node->controls[i], -1}, actor, -1);
+        status = connect_value(caster, (struct troupe_value){node->controls[i], -1}, actor, -1);
     /* A stateful actor fires in the order of steps. Variables are ordered by their updates. */
     bool ordered = (node->schema->op->flags & TROUPE_OP_STATEFUL) || node_is_all_reduce(node);
     if (status == TROUPE_OK && ordered && caster->reader[number] < 0 &&

@@ -65,10 +65,10 @@ static json_t *op_json(const struct troupe_op *op)
     struct troupe_text kernels;
     troupe_text_init(&kernels);
     add_kernels(op, &kernels);
-    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "name", op->name, "doc",
-                             op->doc, "inputs", op->inputs, "outputs", op->outputs, "attrs",
-                             op->attrs ? op->attrs : "", "kernels",
-                             kernels.data ? kernels.data : "", "gradient", op->gradient != NULL);
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "name", op->name, "doc", op->doc, "inputs",
+                  op->inputs, "outputs", op->outputs, "attrs", op->attrs ? op->attrs : "",
+                  "kernels", kernels.data ? kernels.data : "", "gradient", op->gradient != NULL);
     if (!op->gradient)
         json_object_set_new(json, "no_gradient", json_string(op->no_gradient));
     troupe_text_fini(&kernels);

@@ -63,8 +63,7 @@ static enum troupe_status behave_many(void *context, struct troupe_firing *firin
     struct troupe_tensor **tensors = troupe_memory_alloc(count * sizeof(struct troupe_tensor *));
     if (!tensors)
         return TROUPE_RESOURCE_EXHAUSTED;
-    enum troupe_status status =
-        compute(self, firing, tensors, tensors + self->kernel.input_count);
+    enum troupe_status status = compute(self, firing, tensors, tensors + self->kernel.input_count);
     troupe_memory_free(tensors, count * sizeof(struct troupe_tensor *));
     return status;
 }
@@ -157,8 +156,8 @@ enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int numbe
     if (status != TROUPE_OK)
         goto destroy;
     self->kernel.row = row;
-    bool few = node->input_count <= TROUPE_KERNEL_INLINE &&
-               node->output_count <= TROUPE_KERNEL_INLINE;
+    bool few =
+        node->input_count <= TROUPE_KERNEL_INLINE && node->output_count <= TROUPE_KERNEL_INLINE;
     spec->name = node->name;
     spec->behave = few ? behave_few : behave_many;
     spec->context = self;

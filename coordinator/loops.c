@@ -21,8 +21,8 @@ static enum troupe_status copy_values(const struct troupe_named_value *from, int
     return TROUPE_OK;
 }
 
-/* The examples in a step: the leading dimension of the value that the section names, summed over the
- * replicas of its node. */
+/* The examples in a step: the leading dimension of the value that the section names, summed over
+ * the replicas of its node. */
 static enum troupe_status count_examples(const struct troupe_graph *graph,
                                          const struct troupe_loop_section *section, int64_t *out)
 {
@@ -111,8 +111,8 @@ static enum troupe_status make_default(struct troupe_session *session,
     struct troupe_loop *loop = &session->loops[0];
     const char **run = troupe_calloc(1, sizeof(*run));
     struct troupe_loop_value *show = troupe_calloc(1, sizeof(*show));
-    *loop = (struct troupe_loop){.name = target[0], .run = run, .steps = TROUPE_DEFAULT_STEPS,
-                                 .show = show};
+    *loop = (struct troupe_loop){
+        .name = target[0], .run = run, .steps = TROUPE_DEFAULT_STEPS, .show = show};
     session->loop_count = 1;
     if (!run || !show)
         return TROUPE_RESOURCE_EXHAUSTED;

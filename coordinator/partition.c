@@ -39,8 +39,7 @@ bool troupe_node_input_is_ref(const struct troupe_node *node, int index)
 int troupe_node_ref_owner(const struct troupe_graph *graph, int node, int index)
 {
     int owner = graph->nodes[node].inputs[index].node;
-    while (graph->nodes[owner].input_count > 0 &&
-           troupe_node_input_is_ref(&graph->nodes[owner], 0))
+    while (graph->nodes[owner].input_count > 0 && troupe_node_input_is_ref(&graph->nodes[owner], 0))
         owner = graph->nodes[owner].inputs[0].node;
     return owner;
 }
@@ -188,8 +187,8 @@ static enum troupe_status node_crossings(const struct troupe_graph *graph,
         if (!troupe_node_input_is_ref(node, i))
             status = crossing_add(graph, signature, set, node->inputs[i], node->rank);
     for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
-        status = crossing_add(graph, signature, set,
-                              (struct troupe_value){node->controls[i], -1}, node->rank);
+        status = crossing_add(graph, signature, set, (struct troupe_value){node->controls[i], -1},
+                              node->rank);
     return status;
 }
 

@@ -59,8 +59,7 @@ static enum troupe_status signature_targets(const struct troupe_graph *graph,
 }
 
 static enum troupe_status signature_make(const struct troupe_graph *graph,
-                                         const struct troupe_run *run,
-                                         struct troupe_signature *out)
+                                         const struct troupe_run *run, struct troupe_signature *out)
 {
     struct troupe_signature signature = {.feed_count = run->feed_count,
                                          .fetch_count = run->fetch_count,
@@ -68,8 +67,8 @@ static enum troupe_status signature_make(const struct troupe_graph *graph,
     enum troupe_status status =
         signature_values(graph, run->feeds, run->feed_count, "feed", &signature.feeds);
     if (status == TROUPE_OK)
-        status = signature_values(graph, run->fetches, run->fetch_count, "fetch",
-                                  &signature.fetches);
+        status =
+            signature_values(graph, run->fetches, run->fetch_count, "fetch", &signature.fetches);
     if (status == TROUPE_OK)
         status = signature_targets(graph, run->targets, run->target_count, &signature.targets);
     for (int i = 1; i < run->feed_count && status == TROUPE_OK; i++)
@@ -79,8 +78,8 @@ static enum troupe_status signature_make(const struct troupe_graph *graph,
                 status = troupe_status_fail(TROUPE_INVALID_ARGUMENT, "\"%s\" is fed twice",
                                             run->feeds[i]);
     if (status == TROUPE_OK && run->fetch_count == 0 && run->target_count == 0)
-        status = troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                    "nothing to run: give a fetch or a target");
+        status =
+            troupe_status_fail(TROUPE_INVALID_ARGUMENT, "nothing to run: give a fetch or a target");
     if (status != TROUPE_OK) {
         signature_fini(&signature);
         return status;
@@ -134,10 +133,9 @@ static enum troupe_status compare_hashes(const struct troupe_plan *plan,
     troupe_wire_reader_init(&reader, letter->data, letter->bytes);
     uint64_t count = troupe_wire_get_u64(&reader);
     if (count != (uint64_t)plan->partition.order_count)
-        return troupe_status_fail(TROUPE_INTERNAL,
-                                  "the plan of rank %d has %llu nodes and that of rank 0 has %d",
-                                  letter->from, (unsigned long long)count,
-                                  plan->partition.order_count);
+        return troupe_status_fail(
+            TROUPE_INTERNAL, "the plan of rank %d has %llu nodes and that of rank 0 has %d",
+            letter->from, (unsigned long long)count, plan->partition.order_count);
     for (int i = 0; i < plan->partition.order_count; i++) {
         int node = plan->partition.order[i];
         if (troupe_wire_get_u64(&reader) != node_hash(graph, node))
@@ -155,16 +153,14 @@ static enum troupe_status send_hashes(const struct troupe_plan *plan)
     troupe_text_init(&text);
     troupe_wire_put_u64(&text, (uint64_t)plan->partition.order_count);
     for (int i = 0; i < plan->partition.order_count; i++)
-        troupe_wire_put_u64(&text,
-                            node_hash(plan->session->graph, plan->partition.order[i]));
-    enum troupe_status status =
-        troupe_session_send(plan->session, 0, TROUPE_MESSAGE_HASHES, &text);
+        troupe_wire_put_u64(&text, node_hash(plan->session->graph, plan->partition.order[i]));
+    enum troupe_status status = troupe_session_send(plan->session, 0, TROUPE_MESSAGE_HASHES, &text);
     troupe_text_fini(&text);
     return status;
 }
 
-/* All ranks find out whether all of them made the plan, and the same one. `status` says whether this
- * rank did. */
+/* All ranks find out whether all of them made the plan, and the same one. `status` says whether
+ * this rank did. */
 static enum troupe_status agree_on_plan(struct troupe_plan *plan, enum troupe_status status)
 {
     struct troupe_session *session = plan->session;
@@ -201,18 +197,16 @@ static enum troupe_status check_feed_shapes(const struct troupe_session *session
         int port = signature->feeds[i].port;
         const struct troupe_tensor *value = run->feed_values[i];
         if (troupe_tensor_dtype(value) != node->output_dtypes[port])
-            return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                      "feed \"%s\": wants %s, got %s", run->feeds[i],
-                                      troupe_dtype_name(node->output_dtypes[port]),
+            return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "feed \"%s\": wants %s, got %s",
+                                      run->feeds[i], troupe_dtype_name(node->output_dtypes[port]),
                                       troupe_dtype_name(troupe_tensor_dtype(value)));
         struct troupe_shape merged, given = troupe_shape_of(value);
         if (troupe_shape_merge(&node->output_shapes[port], &given, &merged) == TROUPE_OK)
             continue;
         char want[TROUPE_SHAPE_TEXT_MAX], got[TROUPE_SHAPE_TEXT_MAX];
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "feed \"%s\": wants shape %s, got %s", run->feeds[i],
-                                  troupe_shape_print(&node->output_shapes[port], want),
-                                  troupe_shape_print(&given, got));
+        return troupe_status_fail(
+            TROUPE_INVALID_ARGUMENT, "feed \"%s\": wants shape %s, got %s", run->feeds[i],
+            troupe_shape_print(&node->output_shapes[port], want), troupe_shape_print(&given, got));
     }
     return TROUPE_OK;
 }
@@ -253,9 +247,9 @@ static enum troupe_status build(struct troupe_plan *plan)
     enum troupe_status status =
         troupe_partition_make(session->graph, &plan->signature, &plan->partition);
     if (status == TROUPE_OK)
-        status = troupe_runtime_take_tags(
-            session->runtime, plan->partition.tag_count + count_all_reduces(plan),
-            &plan->first_tag);
+        status = troupe_runtime_take_tags(session->runtime,
+                                          plan->partition.tag_count + count_all_reduces(plan),
+                                          &plan->first_tag);
     if (status == TROUPE_OK)
         status = troupe_stage_create(session->window, &plan->stage);
     if (status != TROUPE_OK)
@@ -267,8 +261,7 @@ static enum troupe_status build(struct troupe_plan *plan)
 }
 
 static enum troupe_status plan_create(struct troupe_session *session,
-                                      struct troupe_signature *signature,
-                                      struct troupe_plan **out)
+                                      struct troupe_signature *signature, struct troupe_plan **out)
 {
     struct troupe_plan *plan = troupe_calloc(1, sizeof(*plan));
     if (!plan) {

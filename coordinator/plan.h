@@ -27,8 +27,8 @@ struct troupe_plan {
     int part_count, part_capacity;
 
     /* Of the run in progress, set before its first iteration is admitted: */
-    uint64_t first_iteration;         /* of the stage */
-    uint64_t first_step;              /* of the session */
+    uint64_t first_iteration;                 /* of the stage */
+    uint64_t first_step;                      /* of the session */
     struct troupe_tensor *const *feed_values; /* borrowed; rank 0 */
     troupe_step_fn *on_step;
     void *on_step_context;

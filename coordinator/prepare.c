@@ -11,8 +11,7 @@
 
 static const char *initializer_of(const struct troupe_node *node)
 {
-    const struct troupe_attr *attr =
-        troupe_attr_find(node->attrs, node->attr_count, "initializer");
+    const struct troupe_attr *attr = troupe_attr_find(node->attrs, node->attr_count, "initializer");
     if (!attr || attr->kind != TROUPE_ATTR_STRING || attr->count == 0)
         return NULL;
     return attr->value.s;
@@ -26,8 +25,8 @@ static enum troupe_status add_assign(struct troupe_graph *graph, int variable, i
     enum troupe_status status = troupe_graph_value(graph, initializer_of(node), &inputs[1]);
     if (status != TROUPE_OK) {
         char text[TROUPE_NODE_TEXT_MAX];
-        return troupe_status_prefix(status, "%s: initializer: ",
-                                    troupe_node_describe(graph, variable, text));
+        return troupe_status_prefix(
+            status, "%s: initializer: ", troupe_node_describe(graph, variable, text));
     }
     char *name = troupe_asprintf("init/%s", node->name);
     if (!name)
@@ -81,8 +80,8 @@ enum troupe_status troupe_graph_prepare(struct troupe_graph *graph, const char *
                                         const char **used)
 {
     if (!strategy)
-        strategy = graph->sections && graph->sections->strategy ? graph->sections->strategy
-                                                                 : "none";
+        strategy =
+            graph->sections && graph->sections->strategy ? graph->sections->strategy : "none";
     enum troupe_status status = infer_from(graph, 0);
     if (status == TROUPE_OK && graph->sections && graph->sections->train)
         status = troupe_graph_train(graph);

@@ -15,8 +15,8 @@
 static void failure_merge(struct troupe_run_failure *known, uint64_t iteration, int rank,
                           enum troupe_status status, const char *message)
 {
-    if (known->is_set && (known->iteration < iteration ||
-                          (known->iteration == iteration && known->rank <= rank)))
+    if (known->is_set &&
+        (known->iteration < iteration || (known->iteration == iteration && known->rank <= rank)))
         return;
     free(known->message);
     known->is_set = true;

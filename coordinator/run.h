@@ -1,10 +1,10 @@
 /* How all ranks run steps of a plan, and end together. Private to coordinator/.
  *
- * Every rank admits the same iterations and needs nobody until the end. A rank whose iteration fails
- * tells all (FAILED) and stops admitting; whoever hears it does the same. Iterations after the
- * failed one fire dead. Each rank reports how far it has admitted (REPORT); rank 0 takes the largest,
- * and every rank admits that many (FINAL), so that no message stays without its partner. The
- * failure of the earliest iteration, on the lowest rank, is the root cause everywhere. */
+ * Every rank admits the same iterations and needs nobody until the end. A rank whose iteration
+ * fails tells all (FAILED) and stops admitting; whoever hears it does the same. Iterations after
+ * the failed one fire dead. Each rank reports how far it has admitted (REPORT); rank 0 takes the
+ * largest, and every rank admits that many (FINAL), so that no message stays without its partner.
+ * The failure of the earliest iteration, on the lowest rank, is the root cause everywhere. */
 #ifndef TROUPE_COORDINATOR_RUN_H
 #define TROUPE_COORDINATOR_RUN_H
 
@@ -29,8 +29,8 @@ struct troupe_run_state {
     struct troupe_plan *plan;
     struct troupe_run_failure failure; /* the earliest known */
     bool reported;
-    int reports;     /* rank 0 */
-    uint64_t end;    /* rank 0: the largest reported */
+    int reports;  /* rank 0 */
+    uint64_t end; /* rank 0: the largest reported */
     _Atomic(int) is_final;
 };
 

@@ -4,8 +4,8 @@
  * consumer's tensor and posted when the iteration is admitted; another length stands for a dead
  * token. Other edges send a header first, on a tag of its own so that headers posted ahead never
  * take a payload. Invariant: both ends run in every iteration, dead ones included, so that messages
- * always pair up. Of every `window` sends the last is synchronous: a producer is never more than two
- * windows ahead of its consumer. */
+ * always pair up. Of every `window` sends the last is synchronous: a producer is never more than
+ * two windows ahead of its consumer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,8 +122,7 @@ static enum troupe_status send_behave(void *context, struct troupe_firing *firin
     const struct troupe_tensor *tensor = NULL;
     if (!self->crossing->is_control && !dead)
         tensor = troupe_tensor_of_payload(troupe_firing_inputs(firing)[0]);
-    if (tensor && self->crossing->is_static &&
-        troupe_tensor_bytes(tensor) != self->crossing->bytes)
+    if (tensor && self->crossing->is_static && troupe_tensor_bytes(tensor) != self->crossing->bytes)
         return troupe_status_fail(TROUPE_INTERNAL, "a tensor of %zu bytes on an edge of %zu",
                                   troupe_tensor_bytes(tensor), self->crossing->bytes);
     atomic_store(&slot->status, TROUPE_OK);
@@ -268,9 +267,8 @@ static enum troupe_status receive_static(struct receive_slot *slot)
         const struct troupe_graph *graph = slot->part->part.plan->session->graph;
         const struct troupe_node *node = &graph->nodes[crossing->value.node];
         const struct troupe_shape *shape = &node->output_shapes[crossing->value.port];
-        enum troupe_status status =
-            troupe_tensor_create(node->output_dtypes[crossing->value.port], shape->rank,
-                                 shape->dims, &slot->tensor);
+        enum troupe_status status = troupe_tensor_create(node->output_dtypes[crossing->value.port],
+                                                         shape->rank, shape->dims, &slot->tensor);
         if (status != TROUPE_OK)
             return status;
     }

@@ -14,7 +14,7 @@
 #include "graph/sections.h"
 
 #define TROUPE_DEFAULT_WINDOW 2
-#define TROUPE_WINDOW_MAX 1024
+#define TROUPE_WINDOW_MAX     1024
 
 /* What rank 0 tells the others when a session opens. */
 struct opening {
@@ -41,8 +41,7 @@ static enum troupe_status opening_make(const char *path,
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "window is %d: wants 1 to %d",
                                   opening->window, TROUPE_WINDOW_MAX);
     opening->path = troupe_strdup(path);
-    opening->strategy =
-        troupe_strdup(options && options->strategy ? options->strategy : "");
+    opening->strategy = troupe_strdup(options && options->strategy ? options->strategy : "");
     if (!opening->path || !opening->strategy)
         return TROUPE_RESOURCE_EXHAUSTED;
     return troupe_file_read(path, &opening->text, &opening->length);
@@ -89,9 +88,8 @@ static enum troupe_status load(struct troupe_session *session, const struct open
 {
     struct troupe_diagnostics diagnostics;
     troupe_diagnostics_init(&diagnostics);
-    enum troupe_status status =
-        troupe_graph_parse(opening->text, opening->length, opening->path, opening->seed,
-                           &diagnostics, &session->graph);
+    enum troupe_status status = troupe_graph_parse(opening->text, opening->length, opening->path,
+                                                   opening->seed, &diagnostics, &session->graph);
     enum troupe_status closed = troupe_diagnostics_close(&diagnostics);
     troupe_diagnostics_fini(&diagnostics);
     if (closed != TROUPE_OK || status != TROUPE_OK)
@@ -133,10 +131,9 @@ static enum troupe_status open_here(struct troupe_session *session, const char *
     /* A file that rank 0 cannot read is known before anything is sent: the others get a graph that
      * is empty, and then the verdict. */
     if (first) {
-        struct opening nothing = {.path = (char[]){""}, .text = (char[]){""},
-                                  .strategy = (char[]){""}};
-        enum troupe_status sent =
-            opening_send(session, status == TROUPE_OK ? &opening : &nothing);
+        struct opening nothing = {
+            .path = (char[]){""}, .text = (char[]){""}, .strategy = (char[]){""}};
+        enum troupe_status sent = opening_send(session, status == TROUPE_OK ? &opening : &nothing);
         if (status == TROUPE_OK)
             status = sent;
     }
@@ -418,8 +415,8 @@ enum troupe_status troupe_session_resource(struct troupe_session *session, int n
     if (status != TROUPE_OK) {
         free(name);
         char text[TROUPE_NODE_TEXT_MAX];
-        return troupe_status_prefix(status, "%s: ",
-                                    troupe_node_describe(session->graph, number, text));
+        return troupe_status_prefix(status,
+                                    "%s: ", troupe_node_describe(session->graph, number, text));
     }
     session->resources[session->resource_count++] =
         (struct troupe_session_resource){name, resource};

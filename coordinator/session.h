@@ -88,8 +88,7 @@ TROUPE_MUST_USE enum troupe_status troupe_session_agree(struct troupe_session *s
                                                         enum troupe_status status);
 
 /* The transport's message handler; its context is the runtime. */
-void troupe_session_receive(void *context, int from, uint32_t kind, const void *data,
-                            size_t bytes);
+void troupe_session_receive(void *context, int from, uint32_t kind, const void *data, size_t bytes);
 
 /* The state of a node that owns some, made when it is first asked for. */
 TROUPE_MUST_USE enum troupe_status troupe_session_resource(struct troupe_session *session, int node,

@@ -167,15 +167,15 @@ static json_t *node_json(const struct troupe_graph *graph, const struct troupe_n
         const struct troupe_shape *shape = &node->output_shapes[i];
         json_t *dims = shape->rank < 0 ? json_null() : json_array();
         for (int d = 0; d < shape->rank; d++)
-            json_array_append_new(dims, shape->dims[d] < 0 ? json_null()
-                                                           : json_integer(shape->dims[d]));
+            json_array_append_new(dims,
+                                  shape->dims[d] < 0 ? json_null() : json_integer(shape->dims[d]));
         json_array_append_new(outputs,
                               json_pack("{s:s, s:o}", "dtype",
                                         troupe_dtype_name(node->output_dtypes[i]), "shape", dims));
     }
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:s}", "name", node->name, "op",
-                     node->schema->op->name, "input", inputs, "output", outputs, "rank",
-                     node->rank, "device", "CPU:0");
+                     node->schema->op->name, "input", inputs, "output", outputs, "rank", node->rank,
+                     "device", "CPU:0");
 }
 
 static enum troupe_status show_json(const struct troupe_graph *graph,
@@ -188,11 +188,11 @@ static enum troupe_status show_json(const struct troupe_graph *graph,
     for (int i = 0; i < partition->crossing_count; i++) {
         const struct troupe_crossing *crossing = &partition->crossings[i];
         json_array_append_new(
-            crossings, json_pack("{s:o, s:i, s:i, s:o}", "value",
-                                 value_json(graph, crossing->value), "send_rank",
-                                 crossing->from_rank, "recv_rank", crossing->to_rank, "bytes",
-                                 crossing->is_static ? json_integer((json_int_t)crossing->bytes)
-                                                     : json_null()));
+            crossings,
+            json_pack("{s:o, s:i, s:i, s:o}", "value", value_json(graph, crossing->value),
+                      "send_rank", crossing->from_rank, "recv_rank", crossing->to_rank, "bytes",
+                      crossing->is_static ? json_integer((json_int_t)crossing->bytes)
+                                          : json_null()));
     }
     json_t *root = json_pack("{s:s, s:i, s:o, s:o}", "graph", graph->path, "ranks", ranks, "node",
                              nodes, "send_recv", crossings);
@@ -256,8 +256,7 @@ static void show_dot(const struct troupe_graph *graph, const struct troupe_parti
 {
     troupe_text_add(out, "digraph troupe {\n  node [shape=box];\n");
     for (int rank = 0; rank < ranks; rank++) {
-        troupe_text_addf(out,
-                         "  subgraph \"cluster_%d\" {\n    label=\"rank %d, CPU:0\";\n", rank,
+        troupe_text_addf(out, "  subgraph \"cluster_%d\" {\n    label=\"rank %d, CPU:0\";\n", rank,
                          rank);
         for (int i = 0; i < partition->order_count; i++) {
             const struct troupe_node *node = &graph->nodes[partition->order[i]];
@@ -292,8 +291,8 @@ enum troupe_status troupe_graph_show(const char *path, const char *strategy, int
 {
     bool json = strcmp(format, "json") == 0, dot = strcmp(format, "dot") == 0;
     if (!json && !dot && strcmp(format, "text") != 0)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "format \"%s\": wants text, json or dot", format);
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "format \"%s\": wants text, json or dot",
+                                  format);
     struct troupe_graph *graph;
     enum troupe_status status = load_prepared(path, strategy, ranks, &graph);
     if (status != TROUPE_OK)

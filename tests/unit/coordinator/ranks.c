@@ -31,9 +31,8 @@ static void *rank_main(void *argument)
     CHECK(troupe_runtime_wrap(rank->transport, rank->workers, &runtime) == TROUPE_OK);
     struct troupe_session_options options = {.seed = 7, .strategy = rank->strategy};
     struct troupe_session *session = NULL;
-    enum troupe_status status = troupe_session_open(
-        runtime, rank->number == 0 ? rank->path : NULL, rank->number == 0 ? &options : NULL,
-        &session);
+    enum troupe_status status = troupe_session_open(runtime, rank->number == 0 ? rank->path : NULL,
+                                                    rank->number == 0 ? &options : NULL, &session);
     if (status == TROUPE_OK && rank->collective)
         troupe_session_set_collective(session);
     if (rank->number == 0 || rank->collective || status != TROUPE_OK)

@@ -9,8 +9,8 @@
 /* What one rank does: every rank gets its open session; `opened` is how opening went. */
 typedef void rank_fn(int rank, struct troupe_session *session, enum troupe_status opened);
 
-/* Opens the graph text on `ranks` ranks with `workers` workers each, calls `body` on every rank, and
- * closes. Ranks other than 0 serve when `body` has returned, unless they run collectively. */
+/* Opens the graph text on `ranks` ranks with `workers` workers each, calls `body` on every rank,
+ * and closes. Ranks other than 0 serve when `body` has returned, unless they run collectively. */
 void ranks_run(int ranks, int workers, const char *graph, const char *strategy, bool collective,
                rank_fn *body);
 
