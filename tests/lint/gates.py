@@ -195,6 +195,25 @@ def gate_volatile(tree):
                    "no volatile and no fence: use <stdatomic.h> on the shared object", is_barrier)
 
 
+def gate_orders(tree):
+    """An atomic access that is not seq_cst has a comment in its function, or just above it, or in
+    the lines above a file's table."""
+    order = re.compile(r"memory_order_(relaxed|acquire|release|acq_rel|consume)")
+    for path in tree.sources():
+        if path.split(os.sep)[0] in ("tests", "bench"):
+            continue
+        text = tree.text(path)
+        lines, code = text.splitlines(), code_of(text).splitlines()
+        for number, line in enumerate(code):
+            if not order.search(line):
+                continue
+            first = number
+            while first > 0 and not code[first - 1].startswith("}") and number - first < 60:
+                first -= 1
+            if not any("/*" in lines[i] or "*/" in lines[i] for i in range(first, number + 1)):
+                yield f"{path}:{number + 1}: this order wants a comment that names its partner"
+
+
 def gate_typedefs(tree):
     return matches(tree, r"\btypedef\s+(struct|union|enum)\s*\w*\s*(\{|\**\s*\w+\s*;)",
                    "no typedef of a structure, union or enumeration")

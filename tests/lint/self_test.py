@@ -34,6 +34,9 @@ SAMPLES = [
     ("volatile", "base/a.c", "static volatile int flag;\n", "/* volatile is for devices */\n"),
     ("volatile", "base/b.c", "atomic_thread_fence(memory_order_acquire);\n",
      '__asm__ volatile("pause");\n'),
+    ("orders", "base/a.c", "void f(void)\n{\n    atomic_load_explicit(&a, memory_order_acquire);\n}\n",
+     "/* Pairs with the release in g. */\nvoid f(void)\n{\n"
+     "    atomic_load_explicit(&a, memory_order_acquire);\n}\n"),
     ("typedefs", "base/a.h", "typedef struct a a;\n", "typedef struct a *f(void);\n"),
     ("openings", "base/a.c", "#include <stdio.h>\n", "/* Prints. */\n#include <stdio.h>\n"),
     ("openings", "base/arena.h", "/* An arena. */\n#ifndef ARENA_H\n#define ARENA_H\n#endif\n",
