@@ -254,7 +254,7 @@ enum troupe_status troupe_npy_parse(const void *bytes, size_t length, const char
     struct npy_header header = {0};
     enum troupe_dtype dtype = TROUPE_DTYPE_INVALID;
     enum troupe_status status;
-    struct scan scan;
+    struct scan scan = {NULL, NULL};
     size_t data = 0, want;
 
     status = find_header(bytes, length, name, &scan, &data);
