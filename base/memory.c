@@ -244,6 +244,7 @@ static void count_live(int64_t change)
 
 static struct memory_block *system_take(size_t class_bytes)
 {
+    /* Relaxed: a counter that publishes no other data. */
     atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
     return aligned_alloc(TROUPE_MEMORY_ALIGNMENT, class_bytes);
 }
@@ -325,14 +326,17 @@ void troupe_memory_free(void *pointer, size_t bytes)
 void troupe_memory_usage_get(struct troupe_memory_usage *out)
 {
     pthread_mutex_lock(&threads_lock);
+    /* Relaxed, here and below: counters that publish no other data. */
     int64_t now = atomic_load_explicit(&live, memory_order_relaxed);
     for (const struct memory_thread *thread = threads; thread; thread = thread->next)
         now += atomic_load_explicit(&thread->unreported, memory_order_relaxed);
     pthread_mutex_unlock(&threads_lock);
+    /* Relaxed, as above. Threads report at different times, so a sum may be off by what is under
+     * way. */
     int64_t most = atomic_load_explicit(&peak, memory_order_relaxed);
-    /* Threads report at different times, so a sum may be off by what is under way. */
     out->live_bytes = now > 0 ? (uint64_t)now : 0;
     out->peak_bytes = (uint64_t)(most > now ? most : now);
+    /* Relaxed, as above. */
     out->cached_bytes = (uint64_t)atomic_load_explicit(&cached, memory_order_relaxed);
     out->system_allocations = atomic_load_explicit(&system_allocations, memory_order_relaxed);
 }
