@@ -46,6 +46,9 @@ struct troupe_transport_ops {
     void (*send)(struct troupe_transport *self, struct troupe_transfer *transfer);
     /* Required. Queues a receive into data. As send. */
     void (*receive)(struct troupe_transport *self, struct troupe_transfer *transfer);
+    /* Required. Frees what the transport keeps with a transfer that is done and will not be used
+     * again (a persistent request). Serial. */
+    void (*release)(struct troupe_transport *self, struct troupe_transfer *transfer);
     /* Required. Sends a copy of `data` to the peer's message handler, in order per peer; kinds are
      * the caller's. A rank may send to itself. RESOURCE_EXHAUSTED. Never blocks. Any thread. */
     enum troupe_status (*message)(struct troupe_transport *self, int to, uint32_t kind,
@@ -70,6 +73,9 @@ struct troupe_transport {
     troupe_message_fn *handler; /* set once by the owner before the first progress */
     void *handler_context;
 };
+
+/* As ops->release. */
+void troupe_transfer_release(struct troupe_transport *transport, struct troupe_transfer *transfer);
 
 /* `size` endpoints in this process, one per rank: out[0..size). Each may be driven by a thread of
  * its own. The last destroyed frees what they share. */

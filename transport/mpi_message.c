@@ -1,0 +1,278 @@
+/* Messages over MPI. A message is a header (kind, length: 8 bytes each, low byte first) and the
+ * first bytes in one block of fixed size at most, then, when it is longer, the rest in a second one
+ * with another tag. Invariant: the receive for blocks is posted again only when the message before
+ * is whole, so that messages of one rank are delivered in order and only one rest is awaited at a
+ * time. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/mpi_transport.h"
+#include "troupe/log.h"
+
+#define BLOCK_BYTES  4096
+#define HEADER_BYTES 16
+#define FIRST_BYTES  (BLOCK_BYTES - HEADER_BYTES)
+/* The longest message that is believed. */
+#define MESSAGE_MAX (UINT64_C(1) << 30)
+enum { TAG_BLOCK = 1, TAG_REST = 2 };
+
+struct outgoing {
+    struct outgoing *next;
+    int to;
+    uint32_t kind;
+    size_t bytes;
+    MPI_Request requests[2];
+    bool started;
+    unsigned char data[]; /* header, then the message */
+};
+
+struct troupe_mpi_mail {
+    _Atomic(struct outgoing *) queued; /* newest first */
+    struct outgoing *sending;          /* progress only */
+    unsigned char block[BLOCK_BYTES];
+    MPI_Request receive;  /* of a block, or of the rest of a message */
+    unsigned char *whole; /* the message whose rest is awaited; NULL: a block is */
+    uint64_t whole_bytes;
+    int from;
+    uint32_t kind;
+};
+
+static void put_u64(unsigned char *out, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        out[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t get_u64(const unsigned char *in)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value |= (uint64_t)in[i] << (8 * i);
+    return value;
+}
+
+/* What is wrong here cannot be mended: a rank would wait for ever. */
+static void give_up(struct troupe_mpi_transport *transport, const char *what, int error)
+{
+    (void)troupe_mpi_fail(what, error);
+    troupe_log(TROUPE_LOG_ERROR, "%s", troupe_status_message());
+    transport->base.ops->abort(&transport->base, 3);
+}
+
+static void post_block(struct troupe_mpi_transport *transport)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    int error = MPI_Irecv(mail->block, BLOCK_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_BLOCK,
+                          transport->messages, &mail->receive);
+    if (error != MPI_SUCCESS)
+        give_up(transport, "MPI_Irecv", error);
+}
+
+enum troupe_status troupe_mpi_mail_create(struct troupe_mpi_transport *transport)
+{
+    transport->mail = troupe_calloc(1, sizeof(*transport->mail));
+    if (!transport->mail)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    transport->mail->receive = MPI_REQUEST_NULL;
+    post_block(transport);
+    return TROUPE_OK;
+}
+
+enum troupe_status troupe_mpi_mail_send(struct troupe_mpi_transport *transport, int to,
+                                        uint32_t kind, const void *data, size_t bytes)
+{
+    if (bytes > MESSAGE_MAX)
+        return troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED,
+                                  "a message of %zu bytes is over the limit of %llu", bytes,
+                                  (unsigned long long)MESSAGE_MAX);
+    struct outgoing *message = troupe_calloc(1, sizeof(*message) + HEADER_BYTES + bytes);
+    if (!message)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    message->to = to;
+    message->kind = kind;
+    message->bytes = bytes;
+    message->requests[0] = message->requests[1] = MPI_REQUEST_NULL;
+    put_u64(message->data, kind);
+    put_u64(message->data + 8, bytes);
+    if (bytes > 0)
+        memcpy(message->data + HEADER_BYTES, data, bytes);
+    atomic_fetch_add(&transport->base.pending, 1);
+    struct outgoing *top = atomic_load(&transport->mail->queued);
+    do
+        message->next = top;
+    while (!atomic_compare_exchange_weak(&transport->mail->queued, &top, message));
+    return TROUPE_OK;
+}
+
+static void start(struct troupe_mpi_transport *transport, struct outgoing *message)
+{
+    size_t first = HEADER_BYTES + message->bytes;
+    if (first > BLOCK_BYTES)
+        first = BLOCK_BYTES;
+    int error = MPI_Isend(message->data, (int)first, MPI_BYTE, message->to, TAG_BLOCK,
+                          transport->messages, &message->requests[0]);
+    size_t rest = HEADER_BYTES + message->bytes - first;
+    if (error == MPI_SUCCESS && rest > 0)
+        error = MPI_Isend(message->data + first, (int)rest, MPI_BYTE, message->to, TAG_REST,
+                          transport->messages, &message->requests[1]);
+    if (error != MPI_SUCCESS)
+        give_up(transport, "MPI_Isend", error);
+    message->started = true;
+}
+
+static int start_queued(struct troupe_mpi_transport *transport)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    if (!atomic_load(&mail->queued))
+        return 0;
+    struct outgoing *stack = atomic_exchange(&mail->queued, NULL), *ordered = NULL;
+    while (stack) {
+        struct outgoing *next = stack->next;
+        stack->next = ordered;
+        ordered = stack;
+        stack = next;
+    }
+    int events = 0;
+    while (ordered) {
+        struct outgoing *next = ordered->next;
+        start(transport, ordered);
+        ordered->next = mail->sending;
+        mail->sending = ordered;
+        ordered = next;
+        events++;
+    }
+    return events;
+}
+
+static int finish_sent(struct troupe_mpi_transport *transport)
+{
+    int events = 0;
+    struct outgoing **link = &transport->mail->sending;
+    while (*link) {
+        struct outgoing *message = *link;
+        int done = 0;
+        int error = MPI_Testall(2, message->requests, &done, MPI_STATUSES_IGNORE);
+        if (error != MPI_SUCCESS)
+            give_up(transport, "MPI_Testall", error);
+        if (!done) {
+            link = &message->next;
+            continue;
+        }
+        *link = message->next;
+        free(message);
+        atomic_fetch_sub(&transport->base.pending, 1);
+        events++;
+    }
+    return events;
+}
+
+static void deliver(struct troupe_mpi_transport *transport, const unsigned char *data,
+                    uint64_t bytes)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    transport->base.handler(transport->base.handler_context, mail->from, mail->kind, data,
+                            (size_t)bytes);
+}
+
+/* A block has come: the message is whole, or its rest is posted. */
+static void take_block(struct troupe_mpi_transport *transport, int from, int count)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    uint64_t kind = count >= HEADER_BYTES ? get_u64(mail->block) : UINT64_MAX;
+    uint64_t bytes = count >= HEADER_BYTES ? get_u64(mail->block + 8) : 0;
+    uint64_t first = bytes < FIRST_BYTES ? bytes : FIRST_BYTES;
+    if (kind > UINT32_MAX || bytes > MESSAGE_MAX || (uint64_t)count != HEADER_BYTES + first) {
+        troupe_log(TROUPE_LOG_ERROR, "rank %d sent a malformed message of %d bytes", from, count);
+        transport->base.ops->abort(&transport->base, 3);
+    }
+    mail->from = from;
+    mail->kind = (uint32_t)kind;
+    if (first == bytes) {
+        deliver(transport, mail->block + HEADER_BYTES, bytes);
+        post_block(transport);
+        return;
+    }
+    mail->whole = malloc((size_t)bytes);
+    if (!mail->whole)
+        give_up(transport, "memory for a message", MPI_ERR_NO_MEM);
+    memcpy(mail->whole, mail->block + HEADER_BYTES, (size_t)first);
+    mail->whole_bytes = bytes;
+    int error = MPI_Irecv(mail->whole + first, (int)(bytes - first), MPI_BYTE, from, TAG_REST,
+                          transport->messages, &mail->receive);
+    if (error != MPI_SUCCESS)
+        give_up(transport, "MPI_Irecv", error);
+}
+
+static void take_rest(struct troupe_mpi_transport *transport, int count)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    if ((uint64_t)count + FIRST_BYTES != mail->whole_bytes) {
+        troupe_log(TROUPE_LOG_ERROR, "rank %d sent %d bytes of a message and %llu were announced",
+                   mail->from, count, (unsigned long long)mail->whole_bytes);
+        transport->base.ops->abort(&transport->base, 3);
+    }
+    unsigned char *whole = mail->whole;
+    mail->whole = NULL;
+    deliver(transport, whole, mail->whole_bytes);
+    free(whole);
+    post_block(transport);
+}
+
+/* Messages are kept by MPI until somebody can be told of them. */
+static int receive(struct troupe_mpi_transport *transport)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    int events = 0;
+    while (transport->base.handler) {
+        int done = 0, count = 0;
+        MPI_Status status;
+        int error = MPI_Test(&mail->receive, &done, &status);
+        if (error == MPI_SUCCESS && done)
+            error = MPI_Get_count(&status, MPI_BYTE, &count);
+        if (error != MPI_SUCCESS)
+            give_up(transport, "MPI_Test", error);
+        if (!done)
+            break;
+        if (mail->whole)
+            take_rest(transport, count);
+        else
+            take_block(transport, status.MPI_SOURCE, count);
+        events++;
+    }
+    return events;
+}
+
+int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport)
+{
+    int events = start_queued(transport);
+    events += finish_sent(transport);
+    events += receive(transport);
+    return events + start_queued(transport);
+}
+
+bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport)
+{
+    return !atomic_load(&transport->mail->queued) && !transport->mail->sending;
+}
+
+void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    if (mail->receive != MPI_REQUEST_NULL) {
+        MPI_Cancel(&mail->receive);
+        MPI_Wait(&mail->receive, MPI_STATUS_IGNORE);
+    }
+    free(mail->whole);
+    while (mail->sending) {
+        struct outgoing *message = mail->sending;
+        mail->sending = message->next;
+        /* Its buffer stays MPI's: the send may still read it. */
+        for (int i = 0; i < 2; i++)
+            if (message->requests[i] != MPI_REQUEST_NULL)
+                MPI_Request_free(&message->requests[i]);
+    }
+    free(mail);
+    transport->mail = NULL;
+}

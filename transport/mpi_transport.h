@@ -1,0 +1,38 @@
+/* The parts of the MPI transport. Private to transport/. */
+#ifndef TROUPE_TRANSPORT_MPI_TRANSPORT_H
+#define TROUPE_TRANSPORT_MPI_TRANSPORT_H
+
+#include <mpi.h>
+
+#include "transport/transport.h"
+
+/* A command that workers hand to progress: a stack that is taken whole and turned around. */
+struct troupe_mpi_transport {
+    struct troupe_transport base;
+    MPI_Comm channels; /* duplicates of the caller's communicator: no tag of ours meets */
+    MPI_Comm messages; /* one of theirs, nor a message a channel */
+
+    _Atomic(struct troupe_transfer *) commands;
+    /* Started requests, dense; owners[i] is the transfer of requests[i]. Progress only. */
+    MPI_Request *requests;
+    struct troupe_transfer **owners;
+    int *completed;
+    MPI_Status *statuses;
+    int count, capacity;
+
+    struct troupe_mpi_mail *mail; /* messages: mpi_message.c */
+};
+
+/* Messages. `progress` returns the number of events; `drain` says whether all have gone. */
+TROUPE_MUST_USE enum troupe_status troupe_mpi_mail_create(struct troupe_mpi_transport *transport);
+TROUPE_MUST_USE enum troupe_status troupe_mpi_mail_send(struct troupe_mpi_transport *transport,
+                                                        int to, uint32_t kind, const void *data,
+                                                        size_t bytes);
+int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport);
+bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport);
+void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport);
+
+/* "MPI_Send: message of MPI_Error_string", as the thread's message; UNAVAILABLE. */
+enum troupe_status troupe_mpi_fail(const char *call, int error);
+
+#endif
