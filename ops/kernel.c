@@ -60,6 +60,23 @@ enum troupe_status troupe_call_output(struct troupe_kernel_call *call, int index
     return TROUPE_OK;
 }
 
+enum troupe_status troupe_call_compute(struct troupe_kernel_call *call)
+{
+    const struct troupe_kernel *kernel = call->kernel;
+    for (int i = 0; i < kernel->output_count; i++)
+        call->outputs[i] = NULL;
+    enum troupe_status status = kernel->row->compute(call);
+    for (int i = 0; status == TROUPE_OK && i < kernel->output_count; i++) {
+        if (!call->outputs[i])
+            status = troupe_status_fail(TROUPE_INTERNAL, "the kernel did not set output %d", i);
+    }
+    for (int i = 0; status != TROUPE_OK && i < kernel->output_count; i++) {
+        troupe_tensor_unref(call->outputs[i]);
+        call->outputs[i] = NULL;
+    }
+    return status;
+}
+
 enum troupe_status troupe_call_output_like(struct troupe_kernel_call *call, int index, int input,
                                            struct troupe_tensor **out)
 {

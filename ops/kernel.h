@@ -59,6 +59,9 @@ enum troupe_dtype troupe_kernel_type(const struct troupe_kernel *kernel, const c
 TROUPE_MUST_USE enum troupe_status troupe_call_output(struct troupe_kernel_call *call, int index,
                                                       int rank, const int64_t *dims,
                                                       struct troupe_tensor **out);
+/* Fires: empties `outputs`, runs the kernel's row, and on failure drops the outputs that it made.
+ * Without a failure every output is set; INTERNAL names one that is not. */
+TROUPE_MUST_USE enum troupe_status troupe_call_compute(struct troupe_kernel_call *call);
 /* As troupe_call_output with the dims of input `input`, whose buffer is taken over when the
  * firing holds the only reference to it and the dtype is the same: element-wise kernels may
  * then write in place. */

@@ -115,7 +115,9 @@ Test(memory, an_ended_thread_gives_its_cache_back)
     pthread_join(thread, NULL);
     cr_assert_eq(usage().live_bytes, before);
     cr_assert_eq(usage().cached_bytes, troupe_memory_block_bytes(300));
-    cr_assert_eq(troupe_memory_alloc(300), block);
+    void *again = troupe_memory_alloc(300);
+    cr_assert_eq(again, block);
+    troupe_memory_free(again, 300);
 }
 
 static void note_release(void *context, void *data, size_t bytes)

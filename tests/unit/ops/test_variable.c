@@ -156,6 +156,39 @@ Test(call, takes_over_an_input_that_nobody_else_holds)
     troupe_tensor_unref(input);
 }
 
+static enum troupe_status compute_half(struct troupe_kernel_call *call)
+{
+    struct troupe_tensor *out;
+    enum troupe_status status =
+        troupe_call_output(call, 0, 1, (int64_t[]){call->step ? 9 : 5}, &out);
+    return status == TROUPE_OK && call->step == 1
+               ? troupe_status_fail(TROUPE_OUT_OF_RANGE, "the end")
+               : status;
+}
+
+Test(call, drops_the_outputs_of_a_failed_kernel)
+{
+    struct troupe_memory_usage before, after;
+    const struct troupe_kernel_row row = {.device = "CPU", .compute = compute_half};
+    enum troupe_dtype dtypes[] = {TROUPE_FLOAT32, TROUPE_FLOAT32};
+    struct troupe_kernel kernel = {
+        .name = "n", .row = &row, .output_count = 2, .output_dtypes = dtypes};
+    struct troupe_tensor *outputs[2];
+    struct troupe_kernel_call call = {.kernel = &kernel, .outputs = outputs, .step = 1};
+    troupe_memory_usage_get(&before);
+    cr_assert_eq(troupe_call_compute(&call), TROUPE_OUT_OF_RANGE);
+    cr_assert_null(outputs[0]);
+    call.step = 2;
+    cr_assert_eq(troupe_call_compute(&call), TROUPE_INTERNAL);
+    cr_assert_str_eq(troupe_status_message(), "the kernel did not set output 1");
+    troupe_memory_usage_get(&after);
+    cr_assert_eq(after.live_bytes, before.live_bytes);
+    kernel.output_count = 1;
+    cr_assert_eq(troupe_call_compute(&call), TROUPE_OK);
+    cr_assert_eq(troupe_tensor_dims(outputs[0])[0], 9);
+    troupe_tensor_unref(outputs[0]);
+}
+
 Test(kernel, reads_attrs)
 {
     char names[][8] = {"i", "f", "b", "t"};
