@@ -227,8 +227,11 @@ static bool load_attr(struct troupe_loader *loader, const struct troupe_json_pat
         return false;
     }
     if (troupe_attr_from_json(wanted, hint, json, &value) != TROUPE_OK) {
-        troupe_loader_error(loader, at, false, "node \"%s\": attr \"%s\" %s", node->name, at->key,
-                            troupe_status_message());
+        const char *message = troupe_status_message();
+        bool is_sentence = strncmp(message, "wants ", 6) == 0 || strncmp(message, "is ", 3) == 0;
+
+        troupe_loader_error(loader, at, false, "node \"%s\": attr \"%s\"%s %s", node->name, at->key,
+                            is_sentence ? "" : ":", message);
         return false;
     }
     if (!settle_dtype(loader, at, node, hint, &value) ||
@@ -266,6 +269,12 @@ static bool load_attrs(struct troupe_loader *loader, const struct troupe_json_pa
     return right;
 }
 
+/* True when the thread's message begins with the value that it is about. */
+static bool value_is_named(void)
+{
+    return troupe_status_message()[0] == '"';
+}
+
 static bool load_input(struct troupe_loader *loader, const struct troupe_json_path *at,
                        struct troupe_node *node, const json_t *json)
 {
@@ -293,8 +302,9 @@ static bool load_input(struct troupe_loader *loader, const struct troupe_json_pa
         return false;
     }
     if (troupe_graph_value(loader->graph, text + (control ? 1 : 0), &value) != TROUPE_OK) {
-        troupe_loader_error(loader, at, false, "node \"%s\": input \"%s\": %s", node->name, text,
-                            troupe_status_message());
+        troupe_loader_error(loader, at, false, "node \"%s\": input %s%s%s%s", node->name,
+                            value_is_named() ? "" : "\"", value_is_named() ? "" : text,
+                            value_is_named() ? "" : "\": ", troupe_status_message());
         return false;
     }
     return (control ? troupe_node_add_control(node, value.node)
