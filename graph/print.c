@@ -13,6 +13,9 @@
 #include "graph/sections.h"
 #include "ops/string.h"
 
+/* What is larger nobody reads, and base64 is shorter. */
+#define LITERAL_ELEMENTS_MAX 4096
+
 #define DUMP_FLAGS (JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
 
 static json_t *base64_to_json(const void *bytes, size_t count)
@@ -130,6 +133,7 @@ static json_t *tensor_to_json(const struct troupe_node *node, const struct troup
 
     if (dtype == NULL || dtype->kind != TROUPE_ATTR_TYPE || dtype->value.type != have ||
         (troupe_tensor_elements(tensor) == 0 && troupe_tensor_rank(tensor) != 1) ||
+        (troupe_tensor_elements(tensor) > LITERAL_ELEMENTS_MAX && have != TROUPE_STRING) ||
         have == TROUPE_FLOAT16 || have == TROUPE_BFLOAT16 || tensor_has_nan(tensor) ||
         (have == TROUPE_STRING && !tensor_is_text(tensor)))
         return proto_tensor(tensor);
