@@ -1,11 +1,160 @@
-"""Bad graphs, feeds and files: one exact message each, exit status 2."""
+"""Bad graphs, feeds and files: one exact message each, exit status 2, from `run` and `check`."""
+import gzip
+import json
+import os
+import struct
+import tempfile
 import unittest
+
+import numpy
 
 import support
 
+AFFINE = ["run", "examples/affine.json"]
 
-class BadInput(support.Case):
-    pass
+# Of each graph in graphs/: the lines of its message, after "troupe: "; @ stands for its path.
+GRAPHS = {
+    "broken_json": ["@:3:3: ']' expected near '{'"],
+    "duplicate_names": ['@:4:12: there is a node "a" already, in line 2'],
+    "unknown_op": ['@:3:22: node "b": no op "Matmul" (did you mean "MatMul"?)'],
+    "unknown_key": ['@:3:38: node "b": no key "inputs" is known here (did you mean "input"?)'],
+    "unknown_attr": ['@:3:69: node "b": op MatMul has no attr "transposea" '
+                     '(did you mean "transpose_a"?)'],
+    "wrong_attr_type": ['@:3:84: node "b": attr "transpose_a" wants a bool, got "yes"'],
+    "missing_input": ['@:4:48: node "b": input "sun": no node "sun" (did you mean "sum"?)'],
+    "too_few_inputs": ['node "b" (MatMul, @:3): wants 2 inputs (a, b), has 1'],
+    "bad_port": ['node "b" (Identity, @:3): input "input" is "a:1", but node "a" (Const) has 1 '
+                 'output'],
+    "shape_mismatch": ['node "b" (MatMul, @:4): shapes [2,2] and [1,3] do not multiply'],
+    "broadcast_mismatch": ['node "b" (Add, @:4): shapes [2,2] and [3] do not broadcast'],
+    "dtype_mismatch": ['node "b" (Add, @:4): input "y" wants float32'],
+    "cycle": ["@:3:3: cycle without NextIteration: b -> c -> d -> b"],
+    "unsatisfiable_device": ['node "b" (Identity, @:3)'],
+    "all_errors": ['@:3:22: node "b": no op "Matmul" (did you mean "MatMul"?)',
+                   '@:4:38: node "c": no key "inputs" is known here (did you mean "input"?)',
+                   '@:5:48: node "d": input "e": no node "e"'],
+}
+
+
+def message(lines, path):
+    return "".join(f"troupe: {line.replace('@', path)}\n" for line in lines)
+
+
+class BadGraph(support.Case):
+    maxDiff = None
+
+    def test_messages(self):
+        for name, lines in GRAPHS.items():
+            path = f"{support.GRAPHS}/{name}.json"
+            with self.subTest(graph=name):
+                wanted = (2, "", message(lines, path))
+                self.assertEqual(self.troupe("run", path, "--fetch", "b"), wanted)
+                self.assertEqual(self.troupe("check", path), wanted)
+
+    def test_on_ranks(self):
+        path = f"{support.GRAPHS}/all_errors.json"
+        self.assert_fails(["run", path, "--fetch", "b"], 2, message(GRAPHS["all_errors"], path),
+                          ranks=2)
+
+    def test_every_graph_has_a_message(self):
+        names = {name[:-5] for name in os.listdir(os.path.join(support.ROOT, support.GRAPHS))}
+        self.assertEqual(set(GRAPHS), names - {"affine_graphdef", "counter"})
+
+    def test_no_file(self):
+        for ranks in (0, 2):
+            self.assert_fails(["run", "nothing.json", "--fetch", "b"], 2,
+                              "troupe: nothing.json: No such file or directory\n", ranks=ranks)
+
+    def test_unknown_strategy(self):
+        status, output, messages = self.troupe("run", "examples/mlp_small.json", "--strategy",
+                                               "data-paralel")
+        self.assertEqual((status, output), (2, ""))
+        self.assertIn('"data-paralel"', messages)
+        self.assertIn('"data-parallel"', messages)
+
+
+class BadNames(support.Case):
+    def test_fetch(self):
+        feed = ["--feed", "x=[[1,2]]"]
+        self.assert_fails([*AFFINE, *feed, "--fetch", "yy"], 2, 'troupe: no node "yy"\n')
+        self.assert_fails([*AFFINE, *feed, "--fetch", "prodct"], 2,
+                          'troupe: no node "prodct" (did you mean "product"?)\n')
+        self.assert_fails([*AFFINE, *feed, "--fetch", "prodct"], 2,
+                          'troupe: no node "prodct" (did you mean "product"?)\n', ranks=2)
+        self.assert_fails([*AFFINE, *feed, "--fetch", "y:1"], 2, "troupe: ?\n")
+
+    def test_feed(self):
+        self.assert_fails([*AFFINE, "--feed", "z=1", "--fetch", "y"], 2,
+                          'troupe: --feed "z": no node "z"\n')
+        self.assert_fails([*AFFINE, "--feed", "x=[[1,2,3]]", "--fetch", "y"], 2, "troupe: ?\n")
+        self.assert_fails([*AFFINE, "--feed", "x=[1,2]", "--fetch", "y"], 2, "troupe: ?\n")
+        self.assert_fails([*AFFINE, "--feed", "x=[[1,2],[3]]", "--fetch", "y"], 2, "troupe: ?\n")
+        self.assert_fails([*AFFINE, "--feed", "x=[[1,2", "--fetch", "y"], 2, "troupe: ?\n")
+        self.assert_fails([*AFFINE, "--fetch", "y"], 2, "troupe: ?\n")
+
+
+class BadFiles(support.Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name, data=None):
+        path = os.path.join(self.folder, name)
+        if data is not None:
+            with open(path, "wb") as file:
+                file.write(data)
+        return path
+
+    def test_npy(self):
+        whole = self.path("whole.npy")
+        numpy.save(whole, numpy.zeros((4, 2), numpy.float32))
+        with open(whole, "rb") as file:
+            data = file.read()
+        wrong = self.path("wrong.npy")
+        numpy.save(wrong, numpy.zeros((4, 2), numpy.int32))
+        cases = [
+            (self.path("none.npy"), "{}: No such file or directory"),
+            (self.path("text.npy", b"1 2 3 4\n" * 10), "?"),
+            (self.path("short.npy", data[:40]), "?"),
+            (self.path("cut.npy", data[:-5]), "?"),
+            (wrong, "?"),
+        ]
+        for path, text in cases:
+            with self.subTest(path=os.path.basename(path)):
+                self.assert_fails([*AFFINE, "--feed", f"x=@{path}", "--fetch", "y"], 2,
+                                  f'troupe: --feed "x": {text.format(path)}\n')
+
+    def idx(self, images, labels):
+        """A graph that reads the data set."""
+        path = self.path("graph.json")
+        graph = {"node": [{"name": "data", "op": "IdxDataset",
+                           "attr": {"images": images, "labels": labels, "batch": 2}}]}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(graph, file)
+        return path
+
+    def test_idx(self):
+        header = struct.pack(">IIII", 0x803, 4, 2, 2)
+        good = self.path("good", header + bytes(16))
+        labels = self.path("labels", struct.pack(">II", 0x801, 4) + bytes(4))
+        cases = [
+            (self.path("none"), labels, "?"),
+            (self.path("cut", header + bytes(15)), labels, "?"),
+            (self.path("short", header[:9]), labels, "?"),
+            (self.path("cut.gz", gzip.compress(header + bytes(16))[:-12]), labels, "?"),
+            (self.path("text", b"no idx file at all"), labels, "?"),
+            (good, self.path("few", struct.pack(">II", 0x801, 3) + bytes(3)), "?"),
+            (labels, labels, "?"),
+        ]
+        for images, labels_path, text in cases:
+            for ranks in (0, 2):
+                with self.subTest(images=os.path.basename(images), ranks=ranks):
+                    graph = self.idx(images, labels_path)
+                    self.assert_fails(["run", graph, "--fetch", "data:1"], 2, f"troupe: {text}\n",
+                                      ranks=ranks)
+        self.assertEqual(self.result("run", self.idx(good, labels), "--fetch", "data:1"),
+                         {"data:1": [0, 0]})
 
 
 if __name__ == "__main__":
