@@ -45,11 +45,6 @@ enum troupe_status troupe_plan_add(struct troupe_plan *plan, struct troupe_plan_
     return TROUPE_OK;
 }
 
-static bool node_is_all_reduce(const struct troupe_node *node)
-{
-    return strcmp(node->schema->op->name, "AllReduce") == 0;
-}
-
 static int token_inputs(const struct troupe_node *node)
 {
     int count = 0;
@@ -83,7 +78,7 @@ static enum troupe_status add_node(struct caster *caster, int number)
     struct troupe_actor_spec spec = {0};
     struct troupe_plan_part *part;
     enum troupe_status status;
-    if (node_is_all_reduce(node))
+    if (troupe_node_is_all_reduce(node))
         status = troupe_all_reduce_part_create(caster->plan, number, all_reduce_tag(caster, number),
                                                &part, &spec);
     else
@@ -221,7 +216,8 @@ static enum troupe_status connect_node(struct caster *caster, int number)
     for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
         status = connect_value(caster, (struct troupe_value){node->controls[i], -1}, actor, -1);
     /* A stateful actor fires in the order of steps. Variables are ordered by their updates. */
-    bool ordered = (node->schema->op->flags & TROUPE_OP_STATEFUL) || node_is_all_reduce(node);
+    bool ordered =
+        (node->schema->op->flags & TROUPE_OP_STATEFUL) || troupe_node_is_all_reduce(node);
     if (status == TROUPE_OK && ordered && caster->reader[number] < 0 &&
         token_inputs(node) == node->input_count)
         status = troupe_stage_connect(stage, actor, -1, actor, -1, 1);

@@ -32,8 +32,6 @@ static enum troupe_status compute(struct kernel_part *self, struct troupe_firing
         int port = self->token_of_input[i];
         inputs[i] = port < 0 ? NULL : tensor_of(tokens[port]);
     }
-    for (int i = 0; i < self->kernel.output_count; i++)
-        outputs[i] = NULL;
     struct troupe_kernel_call call = {
         .kernel = &self->kernel,
         .inputs = inputs,
@@ -41,7 +39,7 @@ static enum troupe_status compute(struct kernel_part *self, struct troupe_firing
         .step = plan->first_step + troupe_firing_iteration(firing) - plan->first_iteration,
         .parallel = &plan->parallel,
     };
-    enum troupe_status status = self->kernel.row->compute(&call);
+    enum troupe_status status = troupe_call_compute(&call);
     if (status != TROUPE_OK)
         return status;
     struct troupe_payload **sent = troupe_firing_outputs(firing);

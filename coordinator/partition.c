@@ -44,6 +44,11 @@ int troupe_node_ref_owner(const struct troupe_graph *graph, int node, int index)
     return owner;
 }
 
+bool troupe_node_is_all_reduce(const struct troupe_node *node)
+{
+    return strcmp(node->schema->op->name, "AllReduce") == 0;
+}
+
 /* A depth-first walk with its own stack, for graphs of any depth. */
 struct walk {
     const struct troupe_graph *graph;
@@ -84,6 +89,24 @@ static void walk_inputs(struct walk *walk, int number)
         walk_push(walk, node->controls[i]);
 }
 
+/* A collective runs on all its ranks or on none. */
+static void walk_group(struct walk *walk, int number)
+{
+    const struct troupe_graph *graph = walk->graph;
+    const struct troupe_node *node = &graph->nodes[number];
+    if (!troupe_node_is_all_reduce(node))
+        return;
+    const struct troupe_attr *key = troupe_attr_find(node->attrs, node->attr_count, "key");
+    for (int i = 0; i < graph->node_count; i++) {
+        const struct troupe_node *other = &graph->nodes[i];
+        if (other->schema != node->schema)
+            continue;
+        const struct troupe_attr *its = troupe_attr_find(other->attrs, other->attr_count, "key");
+        if (strcmp(its->value.s, key->value.s) == 0)
+            walk_push(walk, i);
+    }
+}
+
 static enum troupe_status prune(const struct troupe_graph *graph,
                                 const struct troupe_signature *signature, bool *keep)
 {
@@ -95,8 +118,11 @@ static enum troupe_status prune(const struct troupe_graph *graph,
         walk_push_value(&walk, signature->fetches[i]);
     for (int i = 0; i < signature->target_count; i++)
         walk_push(&walk, signature->targets[i]);
-    while (walk.depth > 0)
-        walk_inputs(&walk, walk.stack[--walk.depth]);
+    while (walk.depth > 0) {
+        int number = walk.stack[--walk.depth];
+        walk_inputs(&walk, number);
+        walk_group(&walk, number);
+    }
     free(walk.stack);
     return TROUPE_OK;
 }

@@ -55,6 +55,7 @@ int troupe_signature_feed(const struct troupe_signature *signature, struct troup
 /* True when input `index` of a node is of ref type: the kernel reaches the state itself, and no
  * token is sent. */
 bool troupe_node_input_is_ref(const struct troupe_node *node, int index);
+bool troupe_node_is_all_reduce(const struct troupe_node *node);
 /* The node whose state the ref input names: through ops that pass a ref on. */
 int troupe_node_ref_owner(const struct troupe_graph *graph, int node, int index);
 

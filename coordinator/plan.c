@@ -228,8 +228,7 @@ static int count_all_reduces(const struct troupe_plan *plan)
 {
     int count = 0;
     for (int i = 0; i < plan->partition.order_count; i++)
-        count += strcmp(plan->session->graph->nodes[plan->partition.order[i]].schema->op->name,
-                        "AllReduce") == 0;
+        count += troupe_node_is_all_reduce(&plan->session->graph->nodes[plan->partition.order[i]]);
     return count;
 }
 

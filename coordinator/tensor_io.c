@@ -18,7 +18,7 @@ enum troupe_status troupe_tensor_load(const char *path, struct troupe_tensor **o
 
 enum troupe_status troupe_tensor_save(const struct troupe_tensor *tensor, const char *path)
 {
-    return troupe_npy_write(tensor, path);
+    return troupe_npy_write(path, tensor);
 }
 
 enum troupe_status troupe_tensor_print(const struct troupe_tensor *tensor, char **out)
