@@ -128,7 +128,7 @@ static enum troupe_status read_integer(int id, const char *text, uint64_t minimu
 
 static enum troupe_status read_int(int id, const char *text, uint64_t maximum, int *out)
 {
-    uint64_t value;
+    uint64_t value = 0;
     enum troupe_status status = read_integer(id, text, 1, maximum, &value);
 
     if (status == TROUPE_OK)

@@ -38,7 +38,7 @@ static enum troupe_status load_prepared(const char *path, const char *strategy, 
 enum troupe_status troupe_graph_check(const char *path, const char *strategy, int ranks,
                                       int *nodes_out)
 {
-    struct troupe_graph *graph;
+    struct troupe_graph *graph = NULL;
     enum troupe_status status = load_prepared(path, strategy, ranks, &graph);
     if (status != TROUPE_OK)
         return status;
@@ -293,7 +293,7 @@ enum troupe_status troupe_graph_show(const char *path, const char *strategy, int
     if (!json && !dot && strcmp(format, "text") != 0)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "format \"%s\": wants text, json or dot",
                                   format);
-    struct troupe_graph *graph;
+    struct troupe_graph *graph = NULL;
     enum troupe_status status = load_prepared(path, strategy, ranks, &graph);
     if (status != TROUPE_OK)
         return status;
