@@ -308,7 +308,8 @@ static json_t *sections_to_json(const struct troupe_graph *graph)
         (void)json_object_set_new(root, "seed", json_integer((json_int_t)graph->seed));
     if (sections == NULL)
         return root;
-    if (sections->train != NULL)
+    /* A graph in which the section was carried out has the node that it makes. */
+    if (sections->train != NULL && troupe_graph_find(graph, "train") < 0)
         (void)json_object_set_new(root, "train", train_to_json(sections->train));
     if (sections->loop_count > 0) {
         inner = json_object();
