@@ -160,7 +160,7 @@ static enum troupe_status compute_idx_dataset(struct troupe_kernel_call *call)
     struct idx_dataset *dataset =
         troupe_container_of(kernel->own_resource, struct idx_dataset, resource);
     struct troupe_tensor *images, *labels;
-    struct share share;
+    struct share share = {0, 0};
     pthread_mutex_lock(&dataset->lock);
     enum troupe_status status = next_share_locked(kernel, dataset, &share);
     if (status == TROUPE_OK)
