@@ -3,11 +3,13 @@
  * numbers follow the origin, are equal on every replica. */
 #include "graph/data_parallel.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/node.h"
 #include "graph/rewrite.h"
 #include "graph/sections.h"
 #include "graph/train.h"
@@ -16,9 +18,9 @@ struct replicator {
     struct troupe_graph *graph;
     int replicas;
     int node_count; /* before replication */
-    int *order;
     bool *keep;
-    int *copies; /* [replica][node]: its copy; replica 0: itself */
+    int *copies;     /* [replica][node]: its copy; replica 0: itself */
+    double *weights; /* [replica]: its share of the global batch */
 };
 
 static int *copy_of(struct replicator *replicator, int replica, int node)
@@ -89,6 +91,11 @@ static enum troupe_status choose(struct replicator *replicator)
     enum troupe_status status = keep_value(replicator, graph->sections->train->loss);
     for (int i = 0; loop && i < loop->show_count && status == TROUPE_OK; i++)
         status = keep_value(replicator, loop->show[i].value);
+    for (int i = 0; loop && i < loop->mean_count && status == TROUPE_OK; i++)
+        status = keep_value(replicator, loop->mean[i].value);
+    for (int i = 0; loop && i < loop->run_count && status == TROUPE_OK; i++)
+        if (strcmp(loop->run[i], "train") != 0)
+            status = keep_value(replicator, loop->run[i]);
     if (status == TROUPE_OK)
         status = keep_initializers(replicator);
     for (int i = 0; i < graph->node_count && status == TROUPE_OK; i++) {
@@ -140,6 +147,7 @@ static enum troupe_status set_initializer(struct troupe_node *node, const char *
     return status;
 }
 
+/* Copies a node without its inputs, which may not be there yet. */
 static enum troupe_status copy_node(struct replicator *replicator, int number, int replica)
 {
     struct troupe_graph *graph = replicator->graph;
@@ -147,32 +155,18 @@ static enum troupe_status copy_node(struct replicator *replicator, int number, i
     char prefix[32];
     replica_prefix(replica, prefix);
     char *name = troupe_asprintf("%s%s", prefix, node->name);
-    struct troupe_value *inputs = troupe_calloc((size_t)node->input_count + 1, sizeof(*inputs));
-    int *controls = troupe_calloc((size_t)node->control_count + 1, sizeof(int));
-    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    if (!name)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    struct troupe_node_spec spec = {.name = name,
+                                    .op = node->schema->op->name,
+                                    .origin = node->origin,
+                                    .attrs = node->attrs,
+                                    .attr_count = node->attr_count,
+                                    .line = node->line,
+                                    .column = node->column};
     int copy = -1;
-    if (name && inputs && controls) {
-        for (int i = 0; i < node->input_count; i++)
-            inputs[i] = (struct troupe_value){*copy_of(replicator, replica, node->inputs[i].node),
-                                              node->inputs[i].port};
-        for (int i = 0; i < node->control_count; i++)
-            controls[i] = *copy_of(replicator, replica, node->controls[i]);
-        struct troupe_node_spec spec = {.name = name,
-                                        .op = node->schema->op->name,
-                                        .origin = node->origin,
-                                        .inputs = inputs,
-                                        .input_count = node->input_count,
-                                        .controls = controls,
-                                        .control_count = node->control_count,
-                                        .attrs = node->attrs,
-                                        .attr_count = node->attr_count,
-                                        .line = node->line,
-                                        .column = node->column};
-        status = troupe_graph_add(graph, &spec, &copy);
-    }
+    enum troupe_status status = troupe_graph_add(graph, &spec, &copy);
     free(name);
-    free(inputs);
-    free(controls);
     if (status != TROUPE_OK)
         return status;
     *copy_of(replicator, replica, number) = copy;
@@ -182,14 +176,38 @@ static enum troupe_status copy_node(struct replicator *replicator, int number, i
     return status == TROUPE_OK ? set_shard(replicator, &graph->nodes[copy], replica) : status;
 }
 
+static enum troupe_status link_copy(struct replicator *replicator, int number, int replica)
+{
+    const struct troupe_node *node = &replicator->graph->nodes[number];
+    struct troupe_node *copy = &replicator->graph->nodes[*copy_of(replicator, replica, number)];
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < node->input_count && status == TROUPE_OK; i++) {
+        int from = *copy_of(replicator, replica, node->inputs[i].node);
+        status = troupe_node_add_input(copy, (struct troupe_value){from, node->inputs[i].port});
+    }
+    for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
+        status = troupe_node_add_control(copy, *copy_of(replicator, replica, node->controls[i]));
+    return status;
+}
+
+static enum troupe_status copy_all(struct replicator *replicator, int replica)
+{
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < replicator->node_count && status == TROUPE_OK; i++)
+        if (replicator->keep[i])
+            status = copy_node(replicator, i, replica);
+    for (int i = 0; i < replicator->node_count && status == TROUPE_OK; i++)
+        if (replicator->keep[i])
+            status = link_copy(replicator, i, replica);
+    return status;
+}
+
 static enum troupe_status replicate(struct replicator *replicator)
 {
     struct troupe_graph *graph = replicator->graph;
-    enum troupe_status status = troupe_graph_sort(graph, replicator->order);
-    for (int replica = 1; replica < replicator->replicas; replica++)
-        for (int i = 0; i < replicator->node_count && status == TROUPE_OK; i++)
-            if (replicator->keep[replicator->order[i]])
-                status = copy_node(replicator, replicator->order[i], replica);
+    enum troupe_status status = TROUPE_OK;
+    for (int replica = 1; replica < replicator->replicas && status == TROUPE_OK; replica++)
+        status = copy_all(replicator, replica);
     for (int i = 0; i < replicator->node_count && status == TROUPE_OK; i++) {
         *copy_of(replicator, 0, i) = i;
         if (!replicator->keep[i])
@@ -209,25 +227,60 @@ static enum troupe_status replicate(struct replicator *replicator)
     return closed != TROUPE_OK ? closed : status;
 }
 
+/* What the loop runs beside "train" it runs on every replica. */
+static enum troupe_status tie_targets(struct replicator *replicator)
+{
+    struct troupe_graph *graph = replicator->graph;
+    const struct troupe_loop_section *loop = train_loop(graph);
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; loop && i < loop->run_count; i++) {
+        int target = troupe_graph_find(graph, loop->run[i]);
+        if (target < 0 || target >= replicator->node_count)
+            continue;
+        for (int replica = 1; replica < replicator->replicas && status == TROUPE_OK; replica++)
+            status = troupe_graph_add_control(graph, target, *copy_of(replicator, replica, target));
+    }
+    return status;
+}
+
 /* ---- Averages ---- */
 
-/* The share of the global batch that a replica takes: of its rows when a sharded source says how
- * many there are, and equal otherwise. */
-static double weight_of(const struct replicator *replicator, int replica)
+/* Equal shares, until a sharded source says how many rows each replica gets: the first ones one
+ * more where they cannot be equal. All sources must agree, since there is one loss to average. */
+static enum troupe_status find_weights(struct replicator *replicator)
 {
     const struct troupe_graph *graph = replicator->graph;
-    int replicas = replicator->replicas;
+    int replicas = replicator->replicas, known = -1;
+    char text[TROUPE_NODE_TEXT_MAX], other[TROUPE_NODE_TEXT_MAX];
+    for (int replica = 0; replica < replicas; replica++)
+        replicator->weights[replica] = 1.0 / replicas;
     for (int i = 0; i < replicator->node_count; i++) {
         const struct troupe_node *node = &graph->nodes[i];
-        if (!replicator->keep[i] || !(node->schema->op->flags & TROUPE_OP_SHARDED))
+        const struct troupe_attr *attr = troupe_attr_find(node->attrs, node->attr_count, "batch");
+        if (!replicator->keep[i] || !(node->schema->op->flags & TROUPE_OP_SHARDED) || !attr)
             continue;
-        const struct troupe_attr *batch = troupe_attr_find(node->attrs, node->attr_count, "batch");
-        if (!batch || batch->value.i < 1)
-            continue;
-        int64_t rows = batch->value.i / replicas + (replica < batch->value.i % replicas ? 1 : 0);
-        return (double)rows / (double)batch->value.i;
+        int64_t batch = attr->value.i;
+        if (batch < replicas)
+            return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                      "%s: data-parallel over %d replicas wants a batch of %d or "
+                                      "more, this is %lld",
+                                      troupe_node_describe(graph, i, text), replicas, replicas,
+                                      (long long)batch);
+        for (int replica = 0; replica < replicas; replica++) {
+            int64_t rows = batch / replicas + (replica < batch % replicas ? 1 : 0);
+            double weight = (double)rows / (double)batch;
+            if (known >= 0 && fabs(weight - replicator->weights[replica]) > 1e-12)
+                return troupe_status_fail(
+                    TROUPE_INVALID_ARGUMENT,
+                    "%s and %s divide their batches differently over %d replicas: batches that %d "
+                    "divides would do",
+                    troupe_node_describe(graph, known, other), troupe_node_describe(graph, i, text),
+                    replicas, replicas);
+            replicator->weights[replica] = weight;
+        }
+        known = i;
     }
-    return 1.0 / replicas;
+    return TROUPE_OK;
 }
 
 /* One AllReduce on each replica over the values of one dtype: values[replica * count + i]. On
@@ -244,10 +297,12 @@ static enum troupe_status add_all_reduce(struct replicator *replicator, const ch
         group[i] = troupe_graph_worker_rank(graph, i);
     for (int replica = 0; replica < replicator->replicas && status == TROUPE_OK; replica++) {
         struct troupe_value *mine = values + (size_t)replica * (size_t)count;
-        char group_name[] = "group", key_name[] = "key", prefix[32];
+        char group_name[] = "group", key_name[] = "key", reduction_name[] = "reduction";
+        char prefix[32];
         struct troupe_named_attr attrs[] = {
             {group_name, troupe_attr_list_int(group, (size_t)replicator->replicas)},
             {key_name, troupe_attr_string(key)},
+            {reduction_name, troupe_attr_string("sum")},
         };
         replica_prefix(replica, prefix);
         char *name = troupe_asprintf("%s%s", prefix, key);
@@ -257,7 +312,7 @@ static enum troupe_status add_all_reduce(struct replicator *replicator, const ch
                                        .inputs = mine,
                                        .input_count = count,
                                        .attrs = attrs,
-                                       .attr_count = 2,
+                                       .attr_count = 3,
                                        .like = mine[0].node};
         status = name ? troupe_graph_new_node(graph, &node, &number) : TROUPE_RESOURCE_EXHAUSTED;
         free(name);
@@ -293,7 +348,7 @@ static enum troupe_status reduce_all(struct replicator *replicator, const char *
                 if (dtype_of(graph, values[i]) == dtypes[d])
                     some[replica * chosen + at++] = values[replica * count + i];
         char key[64];
-        snprintf(key, sizeof(key), "train/%s/%s", what, troupe_dtype_name(dtypes[d]));
+        snprintf(key, sizeof(key), "%s/%s", what, troupe_dtype_name(dtypes[d]));
         status = add_all_reduce(replicator, key, some, chosen);
         for (int replica = 0; replica < replicas && status == TROUPE_OK; replica++)
             for (int i = 0, at = 0; i < count; i++)
@@ -315,7 +370,7 @@ static enum troupe_status train_replicas(struct replicator *replicator)
     for (int i = 0; i < replicas && status == TROUPE_OK; i++) {
         char prefix[32];
         replica_prefix(i, prefix);
-        status = troupe_train_differentiate(graph, prefix, weight_of(replicator, i), &all[i]);
+        status = troupe_train_differentiate(graph, prefix, replicator->weights[i], &all[i]);
         count = all[i].count;
     }
     if (status == TROUPE_OK) {
@@ -325,7 +380,7 @@ static enum troupe_status train_replicas(struct replicator *replicator)
     for (int i = 0; i < replicas && status == TROUPE_OK; i++)
         memcpy(values + i * count, all[i].gradients, (size_t)count * sizeof(*values));
     if (status == TROUPE_OK)
-        status = reduce_all(replicator, "all_reduce", values, count);
+        status = reduce_all(replicator, "train/all_reduce", values, count);
     int trains[2] = {-1, -1}; /* of replica 0, and the one just made */
     for (int i = 0; i < replicas && status == TROUPE_OK; i++) {
         char prefix[32];
@@ -344,91 +399,154 @@ static enum troupe_status train_replicas(struct replicator *replicator)
 
 /* ---- What the training loop shows ---- */
 
-/* value * weight on one replica. */
-static enum troupe_status weigh(struct replicator *replicator, const char *name,
-                                struct troupe_value value, int replica, struct troupe_value *out)
+/* A result to average: where its name is kept, and whether it is a mean over all elements. */
+struct result {
+    const char *name;
+    char **value;
+    bool is_mean;
+    struct troupe_value source; /* on replica 0 */
+};
+
+static enum troupe_status new_like(struct troupe_graph *graph, char *name, const char *op,
+                                   struct troupe_value a, int b, struct troupe_value *out)
 {
-    struct troupe_graph *graph = replicator->graph;
-    char prefix[32];
-    replica_prefix(replica, prefix);
-    char *weight_name = troupe_asprintf("%strain/show/%s/weight", prefix, name);
-    char *product_name = troupe_asprintf("%strain/show/%s/weighted", prefix, name);
-    int weight, product = -1;
-    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
-    if (weight_name && product_name)
-        status = troupe_graph_new_scalar(graph, weight_name, dtype_of(graph, value),
-                                         weight_of(replicator, replica), value.node, &weight);
-    if (status == TROUPE_OK) {
-        struct troupe_value inputs[] = {value, {weight, 0}};
-        struct troupe_new_node node = {.name = product_name,
-                                       .op = "Mul",
-                                       .inputs = inputs,
-                                       .input_count = 2,
-                                       .like = value.node};
-        status = troupe_graph_new_node(graph, &node, &product);
-    }
-    free(weight_name);
-    free(product_name);
+    struct troupe_value inputs[] = {a, {b, 0}};
+    struct troupe_new_node node = {
+        .name = name, .op = op, .inputs = inputs, .input_count = 2, .like = a.node};
+    int number;
+    enum troupe_status status =
+        name ? troupe_graph_new_node(graph, &node, &number) : TROUPE_RESOURCE_EXHAUSTED;
+    free(name);
     if (status == TROUPE_OK)
-        *out = (struct troupe_value){product, 0};
+        *out = (struct troupe_value){number, 0};
     return status;
 }
 
-static bool can_be_averaged(const struct troupe_graph *graph, struct troupe_value value)
+/* The mean of all elements: replicas have different numbers of them, and the weights make up for
+ * it. */
+static enum troupe_status flatten(struct troupe_graph *graph, const char *base,
+                                  struct troupe_value *value)
 {
-    const struct troupe_node *node = &graph->nodes[value.node];
-    enum troupe_dtype dtype = node->output_dtypes[value.port];
-    return (dtype == TROUPE_FLOAT32 || dtype == TROUPE_FLOAT64) &&
-           troupe_shape_is_known(&node->output_shapes[value.port]);
+    int32_t axes[TROUPE_RANK_MAX];
+    int rank = graph->nodes[value->node].output_shapes[value->port].rank, number;
+    for (int i = 0; i < rank; i++)
+        axes[i] = i;
+    char *name = troupe_asprintf("%s/axes", base);
+    enum troupe_status status =
+        name ? troupe_graph_new_ints(graph, name, axes, rank, value->node, &number)
+             : TROUPE_RESOURCE_EXHAUSTED;
+    free(name);
+    return status == TROUPE_OK
+               ? new_like(graph, troupe_asprintf("%s/mean", base), "Mean", *value, number, value)
+               : status;
 }
 
-static enum troupe_status rename_shown(const struct troupe_graph *graph,
-                                       struct troupe_named_value *shown, struct troupe_value value)
+/* A result on one replica, times the replica's weight. */
+static enum troupe_status weigh(struct replicator *replicator, const struct result *result,
+                                int replica, struct troupe_value *out)
 {
-    char *name = troupe_asprintf("%s:%d", graph->nodes[value.node].name, value.port);
+    struct troupe_graph *graph = replicator->graph;
+    struct troupe_value value = {*copy_of(replicator, replica, result->source.node),
+                                 result->source.port};
+    char prefix[32];
+    replica_prefix(replica, prefix);
+    char *base = troupe_asprintf("%sshow/%s", prefix, result->name);
+    char *name = base ? troupe_asprintf("%s/weight", base) : NULL;
+    int weight;
+    enum troupe_status status = name ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
+    if (status == TROUPE_OK && result->is_mean)
+        status = flatten(graph, base, &value);
+    if (status == TROUPE_OK)
+        status = troupe_graph_new_scalar(graph, name, dtype_of(graph, value),
+                                         replicator->weights[replica], value.node, &weight);
+    if (status == TROUPE_OK)
+        status = new_like(graph, troupe_asprintf("%s/weighted", base), "Mul", value, weight, out);
+    free(name);
+    free(base);
+    return status;
+}
+
+/* Floating, and of one shape on every replica, or to be made a scalar. */
+static bool can_be_averaged(struct replicator *replicator, const struct result *result)
+{
+    const struct troupe_graph *graph = replicator->graph;
+    struct troupe_value value = result->source;
+    enum troupe_dtype dtype = dtype_of(graph, value);
+    const struct troupe_shape *shape = &graph->nodes[value.node].output_shapes[value.port];
+    if (!replicator->keep[value.node] || (dtype != TROUPE_FLOAT32 && dtype != TROUPE_FLOAT64))
+        return false;
+    if (result->is_mean)
+        return shape->rank >= 0;
+    for (int replica = 0; replica < replicator->replicas; replica++) {
+        int copy = *copy_of(replicator, replica, value.node);
+        if (!troupe_shape_equal(shape, &graph->nodes[copy].output_shapes[value.port]))
+            return false;
+    }
+    return troupe_shape_is_known(shape);
+}
+
+static enum troupe_status add_result(struct replicator *replicator, const char *name, char **value,
+                                     bool is_mean, struct result *results, int *count)
+{
+    struct result result = {name, value, is_mean, TROUPE_VALUE_NONE};
+    enum troupe_status status = troupe_graph_value(replicator->graph, *value, &result.source);
+    if (status == TROUPE_OK && can_be_averaged(replicator, &result))
+        results[(*count)++] = result;
+    return status;
+}
+
+/* What there is to average: the loop's results, or the loss where no loop is written. */
+static enum troupe_status find_results(struct replicator *replicator, struct result *results,
+                                       int *count)
+{
+    const struct troupe_graph *graph = replicator->graph;
+    const struct troupe_loop_section *loop = train_loop(graph);
+    enum troupe_status status = TROUPE_OK;
+    *count = 0;
+    if (!loop)
+        return add_result(replicator, "loss", &graph->sections->train->loss, false, results, count);
+    for (int i = 0; i < loop->show_count && status == TROUPE_OK; i++)
+        status =
+            add_result(replicator, loop->show[i].name, &loop->show[i].value, false, results, count);
+    for (int i = 0; i < loop->mean_count && status == TROUPE_OK; i++)
+        status =
+            add_result(replicator, loop->mean[i].name, &loop->mean[i].value, true, results, count);
+    return status;
+}
+
+static enum troupe_status replace_name(const struct troupe_graph *graph, char **value,
+                                       struct troupe_value by)
+{
+    char *name = troupe_asprintf("%s:%d", graph->nodes[by.node].name, by.port);
     if (!name)
         return TROUPE_RESOURCE_EXHAUSTED;
-    free(shown->value);
-    shown->value = name;
+    free(*value);
+    *value = name;
     return TROUPE_OK;
 }
 
-/* Shown values become their averages over the replicas; what is no float of known shape stays that
- * of replica 0. */
-static enum troupe_status average_shown(struct replicator *replicator)
+/* Results become their averages over the replicas; what cannot be averaged stays that of replica
+ * 0. */
+static enum troupe_status average_results(struct replicator *replicator)
 {
     struct troupe_graph *graph = replicator->graph;
     const struct troupe_loop_section *loop = train_loop(graph);
     int replicas = replicator->replicas, count = 0;
-    if (!loop || loop->show_count == 0)
-        return TROUPE_OK;
-    int *which = troupe_calloc((size_t)loop->show_count, sizeof(int));
-    struct troupe_value *values =
-        troupe_calloc((size_t)loop->show_count * (size_t)replicas, sizeof(*values));
-    struct troupe_value *first = troupe_calloc((size_t)loop->show_count, sizeof(*first));
-    enum troupe_status status = which && values && first ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < loop->show_count && status == TROUPE_OK; i++) {
-        struct troupe_value value;
-        status = troupe_graph_value(graph, loop->show[i].value, &value);
-        if (status == TROUPE_OK && can_be_averaged(graph, value)) {
-            first[count] = value;
-            which[count++] = i;
-        }
-    }
+    size_t room = loop ? (size_t)loop->show_count + (size_t)loop->mean_count + 1 : 1;
+    struct result *results = troupe_calloc(room, sizeof(*results));
+    struct troupe_value *values = troupe_calloc(room * (size_t)replicas, sizeof(*values));
+    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    if (results && values)
+        status = find_results(replicator, results, &count);
     for (int replica = 0; replica < replicas; replica++)
-        for (int i = 0; i < count && status == TROUPE_OK; i++) {
-            struct troupe_value value = {*copy_of(replicator, replica, first[i].node),
-                                         first[i].port};
-            status = weigh(replicator, loop->show[which[i]].name, value, replica,
-                           &values[replica * count + i]);
-        }
+        for (int i = 0; i < count && status == TROUPE_OK; i++)
+            status = weigh(replicator, &results[i], replica, &values[replica * count + i]);
     if (status == TROUPE_OK && count > 0)
-        status = reduce_all(replicator, "show", values, count);
+        status = reduce_all(replicator, "show/all_reduce", values, count);
     for (int i = 0; i < count && status == TROUPE_OK; i++)
-        status = rename_shown(graph, &loop->show[which[i]], values[i]);
-    free(which);
+        status = replace_name(graph, results[i].value, values[i]);
+    free(results);
     free(values);
-    free(first);
     return status;
 }
 
@@ -443,20 +561,24 @@ enum troupe_status troupe_graph_data_parallel(struct troupe_graph *graph, int ra
     if (replicator.replicas == 1)
         return troupe_graph_train(graph);
     size_t nodes = (size_t)graph->node_count + 1;
-    replicator.order = troupe_calloc(nodes, sizeof(int));
     replicator.keep = troupe_calloc(nodes, sizeof(bool));
     replicator.copies = troupe_calloc(nodes * (size_t)replicator.replicas, sizeof(int));
+    replicator.weights = troupe_calloc((size_t)replicator.replicas, sizeof(double));
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
-    if (replicator.order && replicator.keep && replicator.copies)
+    if (replicator.keep && replicator.copies && replicator.weights)
         status = choose(&replicator);
+    if (status == TROUPE_OK)
+        status = find_weights(&replicator);
     if (status == TROUPE_OK)
         status = replicate(&replicator);
     if (status == TROUPE_OK)
+        status = tie_targets(&replicator);
+    if (status == TROUPE_OK)
         status = train_replicas(&replicator);
     if (status == TROUPE_OK)
-        status = average_shown(&replicator);
-    free(replicator.order);
+        status = average_results(&replicator);
     free(replicator.keep);
     free(replicator.copies);
+    free(replicator.weights);
     return status;
 }

@@ -185,6 +185,21 @@ static void view_fill(struct node_view *view, const struct troupe_graph *graph, 
     }
 }
 
+static bool is_floating(enum troupe_dtype dtype)
+{
+    return dtype == TROUPE_FLOAT32 || dtype == TROUPE_FLOAT64 || dtype == TROUPE_FLOAT16 ||
+           dtype == TROUPE_BFLOAT16;
+}
+
+/* True when an input carries a gradient to its producer: floating, and no stop was asked for. */
+static bool input_carries(const struct troupe_graph *graph, const struct troupe_node *node,
+                          int input)
+{
+    struct troupe_value value = node->inputs[input];
+    return is_floating(graph->nodes[value.node].output_dtypes[value.port]) &&
+           strcmp(node->schema->op->name, "StopGradient") != 0;
+}
+
 static enum troupe_status no_gradient(const struct troupe_graph *graph, int number)
 {
     char text[TROUPE_NODE_TEXT_MAX];
@@ -227,7 +242,7 @@ static enum troupe_status call_gradient(struct differentiator *differentiator, i
     }
     for (int i = 0; i < input_count && status == TROUPE_OK; i++)
         if (!troupe_value_is_none(view->input_gradients[i]) &&
-            differentiator->between[view->inputs[i].node])
+            differentiator->between[view->inputs[i].node] && is_floating(view->input_dtypes[i]))
             status = flow_add(differentiator, view->inputs[i], view->input_gradients[i]);
     return status;
 }
@@ -239,9 +254,10 @@ static enum troupe_status visit(struct differentiator *differentiator, int numbe
     const struct troupe_node *node = &differentiator->graph->nodes[number];
     bool leads_on = false;
     for (int i = 0; i < node->input_count; i++)
-        leads_on = leads_on || differentiator->between[node->inputs[i].node];
+        leads_on = leads_on || (differentiator->between[node->inputs[i].node] &&
+                                input_carries(differentiator->graph, node, i));
     if (!leads_on)
-        return TROUPE_OK; /* one of the xs */
+        return TROUPE_OK; /* one of the xs, or behind a stop */
     if (!node->schema->op->gradient)
         return no_gradient(differentiator->graph, number);
     int output_count = node->output_count, attr_count = node->attr_count;
@@ -260,7 +276,7 @@ static enum troupe_status visit(struct differentiator *differentiator, int numbe
     return status;
 }
 
-/* Marks the nodes that depend on an x and on which the loss depends. */
+/* Marks the nodes that depend on an x through floating values, and on which the loss depends. */
 static enum troupe_status find_between(struct differentiator *differentiator,
                                        struct troupe_value loss, const struct troupe_value *xs,
                                        int count)
@@ -278,7 +294,7 @@ static enum troupe_status find_between(struct differentiator *differentiator,
         int number = differentiator->order[i];
         const struct troupe_node *node = &graph->nodes[number];
         for (int j = 0; j < node->input_count && leads[number]; j++)
-            if (differentiator->between[node->inputs[j].node])
+            if (differentiator->between[node->inputs[j].node] && input_carries(graph, node, j))
                 differentiator->between[number] = true;
     }
     free(leads);

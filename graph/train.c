@@ -19,12 +19,18 @@ struct updater {
     int *powers;          /* the variable of each POWER input; -1 */
 };
 
+static bool is_variable(const struct troupe_node *node)
+{
+    return node->schema->op->resource_create && node->schema->output_count > 0 &&
+           node->schema->outputs[0].is_ref &&
+           (node->output_dtypes[0] == TROUPE_FLOAT32 || node->output_dtypes[0] == TROUPE_FLOAT64);
+}
+
 static bool is_trainable(const struct troupe_node *node)
 {
     const struct troupe_attr *trainable =
         troupe_attr_find(node->attrs, node->attr_count, "trainable");
-    return trainable && trainable->value.b && node->schema->op->resource_create &&
-           (node->output_dtypes[0] == TROUPE_FLOAT32 || node->output_dtypes[0] == TROUPE_FLOAT64);
+    return trainable && trainable->value.b && is_variable(node);
 }
 
 static char *prefixed(const char *prefix, const char *name)
@@ -46,6 +52,14 @@ static enum troupe_status named_variables(struct troupe_graph *graph, const char
         if (status != TROUPE_OK)
             return troupe_status_prefix(status, "%s:%d:%d: train: variables: ", graph->path,
                                         section->line, section->column);
+        if (!is_variable(&graph->nodes[value.node])) {
+            char text[TROUPE_NODE_TEXT_MAX];
+            return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                      "%s:%d:%d: train: variables: wants a Variable of float32 or "
+                                      "float64, this is %s",
+                                      graph->path, section->line, section->column,
+                                      troupe_node_describe(graph, value.node, text));
+        }
         out->variables[out->count++] = value.node;
     }
     return TROUPE_OK;
