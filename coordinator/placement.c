@@ -67,11 +67,22 @@ static enum troupe_status unsatisfiable(const struct placer *placer, int node, c
                               placer->graph->nodes[node].device, why);
 }
 
+/* The job with most tasks: what a task without a job may mean. */
+static const char *longest_job(const struct placer *placer)
+{
+    const struct troupe_sections *sections = placer->graph->sections;
+    const char *longest = "worker";
+    for (int i = 0; has_cluster(placer->graph) && i < sections->job_count; i++)
+        if (sections->jobs[i].rank_count > task_count(placer, longest))
+            longest = sections->jobs[i].name;
+    return longest;
+}
+
 /* A constraint alone: can it be met at all? */
 static enum troupe_status check_spec(const struct placer *placer, int node,
                                      const struct troupe_device_spec *spec)
 {
-    const char *job = spec->job[0] ? spec->job : "worker";
+    const char *job = spec->job[0] ? spec->job : longest_job(placer);
     int tasks = task_count(placer, job);
     char why[256];
     if (spec->type[0] && strcmp(spec->type, "CPU") != 0)
@@ -145,14 +156,24 @@ static enum troupe_status colocate(struct placer *placer)
 
 /* ---- Choice ---- */
 
-static bool rank_fits(const struct placer *placer, const struct troupe_device_spec *spec, int rank)
+static bool job_fits(const struct placer *placer, const struct troupe_device_spec *spec,
+                     const char *job, int rank)
 {
-    const char *job = spec->job[0] ? spec->job : "worker";
     int tasks = task_count(placer, job);
-    if (!spec->job[0] && spec->task < 0)
-        return true;
     for (int task = 0; task < tasks; task++)
         if ((spec->task < 0 || spec->task == task) && task_rank(placer, job, task) == rank)
+            return true;
+    return false;
+}
+
+static bool rank_fits(const struct placer *placer, const struct troupe_device_spec *spec, int rank)
+{
+    if (!spec->job[0] && spec->task < 0)
+        return true;
+    if (spec->job[0] || !has_cluster(placer->graph))
+        return job_fits(placer, spec, spec->job[0] ? spec->job : "worker", rank);
+    for (int i = 0; i < placer->graph->sections->job_count; i++)
+        if (job_fits(placer, spec, placer->graph->sections->jobs[i].name, rank))
             return true;
     return false;
 }
@@ -244,10 +265,14 @@ static enum troupe_status place_all(struct placer *placer)
         return status;
     place_constrained(placer);
     place_rest(placer);
-    for (int i = 0; i < graph->node_count; i++)
+    for (int i = 0; i < graph->node_count && status == TROUPE_OK; i++)
+        if (placer->keep[i] && placer->rank[find(placer, i)] < 0)
+            status = unsatisfiable(placer, i,
+                                   "no rank has that and what the nodes of the same state want");
+    for (int i = 0; i < graph->node_count && status == TROUPE_OK; i++)
         if (placer->keep[i])
             graph->nodes[i].rank = placer->rank[find(placer, i)];
-    return TROUPE_OK;
+    return status;
 }
 
 enum troupe_status troupe_place(struct troupe_graph *graph, int ranks, const bool *keep)
