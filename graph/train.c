@@ -9,14 +9,17 @@
 #include "graph/optimizer.h"
 #include "graph/rewrite.h"
 
-/* What the update of one replica is made with. */
+#define TROUPE_UPDATE_INPUTS_MAX 16
+
+/* What the update of one replica is made with. Variables of float32 and of float64 have scalars of
+ * their own dtype: [0] and [1]. */
 struct updater {
     struct troupe_graph *graph;
     const char *prefix;
     const struct troupe_train_section *section;
     const struct troupe_optimizer *optimizer;
-    int *hyperparameters; /* the Const of each input of the op, made once; -1 */
-    int *powers;          /* the variable of each POWER input; -1 */
+    int hyperparameters[2][TROUPE_UPDATE_INPUTS_MAX]; /* the Const of each input, made once; -1 */
+    int powers[2][TROUPE_UPDATE_INPUTS_MAX];          /* the variable of each POWER input; -1 */
 };
 
 static bool is_variable(const struct troupe_node *node)
@@ -218,7 +221,8 @@ static enum troupe_status shared_input(struct updater *updater, int input, int l
 {
     const struct troupe_optimizer_input *wanted = &updater->optimizer->inputs[input];
     bool is_power = wanted->source == TROUPE_OPTIMIZER_POWER;
-    int *known = is_power ? &updater->powers[input] : &updater->hyperparameters[input];
+    int wide = updater->graph->nodes[like].output_dtypes[0] == TROUPE_FLOAT64;
+    int *known = is_power ? &updater->powers[wide][input] : &updater->hyperparameters[wide][input];
     if (*known >= 0) {
         *out = *known;
         return TROUPE_OK;
@@ -274,8 +278,6 @@ static int flag_attrs(const struct updater *updater, struct troupe_named_attr *a
     return count;
 }
 
-#define TROUPE_UPDATE_INPUTS_MAX 16
-
 static enum troupe_status add_update(struct updater *updater, int variable,
                                      struct troupe_value gradient, int *out)
 {
@@ -303,15 +305,15 @@ static enum troupe_status add_update(struct updater *updater, int variable,
 }
 
 /* power = power * hyperparameter, after all updates of the step. */
-static enum troupe_status advance_power(struct updater *updater, int input, const int *updates,
-                                        int count, int *out)
+static enum troupe_status advance_power(struct updater *updater, int wide, int input,
+                                        const int *updates, int count, int *out)
 {
     struct troupe_graph *graph = updater->graph;
     const struct troupe_optimizer_input *wanted = &updater->optimizer->inputs[input];
-    int power = updater->powers[input], factor = -1, product;
+    int power = updater->powers[wide][input], factor = -1, product;
     for (int i = 0; i < updater->optimizer->input_count; i++)
         if (strcmp(updater->optimizer->inputs[i].name, wanted->argument) == 0)
-            factor = updater->hyperparameters[i];
+            factor = updater->hyperparameters[wide][i];
     char *product_name = troupe_asprintf("%strain/next_%s", updater->prefix, wanted->name);
     char *assign_name = troupe_asprintf("%strain/update_%s", updater->prefix, wanted->name);
     struct troupe_value factors[] = {{power, 0}, {factor, 0}};
@@ -345,9 +347,10 @@ static enum troupe_status add_all(struct updater *updater,
     for (int i = 0; i < count && status == TROUPE_OK; i++)
         status = add_update(updater, gradients->variables[i], gradients->gradients[i], &updates[i]);
     int all = count;
-    for (int i = 0; i < updater->optimizer->input_count && status == TROUPE_OK; i++)
-        if (updater->powers[i] >= 0)
-            status = advance_power(updater, i, updates, count, &updates[all++]);
+    for (int wide = 0; wide < 2; wide++)
+        for (int i = 0; i < updater->optimizer->input_count && status == TROUPE_OK; i++)
+            if (updater->powers[wide][i] >= 0)
+                status = advance_power(updater, wide, i, updates, count, &updates[all++]);
     if (status != TROUPE_OK)
         return status;
     char *name = prefixed(updater->prefix, "train");
@@ -366,12 +369,10 @@ enum troupe_status troupe_train_update(struct troupe_graph *graph, const char *p
         troupe_optimizer_find(updater.section, graph->path, &updater.optimizer);
     if (status != TROUPE_OK)
         return status;
-    int hyperparameters[TROUPE_UPDATE_INPUTS_MAX], powers[TROUPE_UPDATE_INPUTS_MAX];
-    for (int i = 0; i < TROUPE_UPDATE_INPUTS_MAX; i++)
-        hyperparameters[i] = powers[i] = -1;
-    updater.hyperparameters = hyperparameters;
-    updater.powers = powers;
-    size_t room = (size_t)gradients->count + TROUPE_UPDATE_INPUTS_MAX;
+    for (int wide = 0; wide < 2; wide++)
+        for (int i = 0; i < TROUPE_UPDATE_INPUTS_MAX; i++)
+            updater.hyperparameters[wide][i] = updater.powers[wide][i] = -1;
+    size_t room = (size_t)gradients->count + 2 * TROUPE_UPDATE_INPUTS_MAX;
     int *updates = troupe_calloc(room, sizeof(int));
     status = updates ? add_all(&updater, gradients, updates, train) : TROUPE_RESOURCE_EXHAUSTED;
     free(updates);

@@ -210,6 +210,38 @@ Test(train, names_and_places_of_what_it_adds)
     troupe_graph_destroy(graph);
 }
 
+Test(train, float32_and_float64_together)
+{
+    struct troupe_graph *graph = graph_of("{\"node\": [" CONST("v0", "2.0") "," VARIABLE(
+        "v", "[]", "v0") ","
+                         "{\"name\": \"d0\", \"op\": \"Const\", \"attr\": {\"dtype\": \"float64\", "
+                         "\"value\": 3.0}},"
+                         "{\"name\": \"d\", \"op\": \"Variable\", \"attr\": {\"dtype\": "
+                         "\"float64\", \"shape\": [], "
+                         "\"initializer\": \"d0\"}},"
+                         "{\"name\": \"s\", \"op\": \"Cast\", \"input\": [\"d\"], \"attr\": "
+                         "{\"DstT\": \"float32\"}}," OP(
+                             "loss", "Mul",
+                             "\"v\", \"s\"") "], \"train\": {\"loss\": \"loss\", \"optimizer\": "
+                                             "{\"type\": \"Adam\", \"learning_rate\": 0.5}}}");
+    train(graph);
+    struct evaluator evaluator;
+    evaluator_init(&evaluator, graph);
+    evaluator_initialize(&evaluator);
+    int target = node_of(graph, "train");
+    evaluator_run(&evaluator, &target, 1);
+    /* Adam's first step is the learning rate, whatever the gradient. */
+    cr_expect_float_eq(variable_element(&evaluator, "v", 0), 1.5, 1e-5);
+    struct troupe_tensor *d;
+    cr_assert_eq(
+        troupe_variable_read(troupe_variable_of(evaluator.resources[node_of(graph, "d")]), "d", &d),
+        TROUPE_OK);
+    cr_expect_float_eq(*(const double *)troupe_tensor_data(d), 2.5, 1e-5);
+    troupe_tensor_unref(d);
+    evaluator_fini(&evaluator);
+    troupe_graph_destroy(graph);
+}
+
 Test(train, chosen_variables_alone)
 {
     struct troupe_graph *graph =
