@@ -18,14 +18,16 @@ struct section {
     enum troupe_status status; /* RESOURCE_EXHAUSTED ends the reading */
 };
 
-static const char *const optimizers[] = {"GradientDescent", "Momentum", "Adam"};
+static const char *const optimizers[] = {"GradientDescent", "Momentum", "Adam", "SGD"};
+#define OPTIMIZER_COUNT (sizeof(optimizers) / sizeof(optimizers[0]))
 /* The hyperparameters of each optimizer. */
-static const char *const optimizer_keys[][5] = {
+static const char *const optimizer_keys[][6] = {
     {"type", "learning_rate"},
     {"type", "learning_rate", "momentum", "use_nesterov"},
-    {"type", "learning_rate", "beta1", "beta2", "epsilon"},
+    {"type", "learning_rate", "beta1", "beta2", "epsilon", "use_nesterov"},
+    {"type", "learning_rate"},
 };
-static const size_t optimizer_key_counts[] = {2, 4, 5};
+static const size_t optimizer_key_counts[] = {2, 4, 6, 2};
 
 static bool section_copy(struct section *section, const char *text, char **out)
 {
@@ -201,16 +203,17 @@ static void read_optimizer(struct section *train_section, struct troupe_train_se
     }
     if (!read_string(&section, json, "type", true, true, &train->optimizer))
         return;
-    while (which < 3 && strcmp(optimizers[which], train->optimizer) != 0)
+    while (which < OPTIMIZER_COUNT && strcmp(optimizers[which], train->optimizer) != 0)
         which++;
-    if (which == 3) {
+    if (which == OPTIMIZER_COUNT) {
         const struct troupe_json_path at = {&path, "type", 0};
 
-        troupe_loader_error(section.loader, &at, false,
-                            "train: optimizer: no type \"%s\"%s; there are GradientDescent, "
-                            "Momentum and Adam",
-                            train->optimizer,
-                            troupe_loader_suggest(train->optimizer, optimizers, 3, suggestion));
+        troupe_loader_error(
+            section.loader, &at, false,
+            "train: optimizer: no type \"%s\"%s; there are GradientDescent, "
+            "Momentum and Adam",
+            train->optimizer,
+            troupe_loader_suggest(train->optimizer, optimizers, OPTIMIZER_COUNT, suggestion));
         return;
     }
     train->hyperparameters =
