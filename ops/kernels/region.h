@@ -1,4 +1,5 @@
-/* Copies of boxes of elements between two layouts: what moves data in array ops. Private to ops/. */
+/* Copies of boxes of elements between two layouts: what moves data in array ops. Private to ops/.
+ */
 #ifndef TROUPE_OPS_KERNELS_REGION_H
 #define TROUPE_OPS_KERNELS_REGION_H
 

@@ -82,8 +82,9 @@ enum troupe_status troupe_tensor_ints(const struct troupe_tensor *tensor, const 
                                       int64_t out[TROUPE_RANK_MAX], int *count)
 {
     if (tensor->elements > TROUPE_RANK_MAX)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "\"%s\" has %lld entries: wants at most %d",
-                                  name, (long long)tensor->elements, TROUPE_RANK_MAX);
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "\"%s\" has %lld entries: wants at most %d", name,
+                                  (long long)tensor->elements, TROUPE_RANK_MAX);
     for (int64_t i = 0; i < tensor->elements; i++)
         out[i] = troupe_tensor_int(tensor, i);
     *count = (int)tensor->elements;

@@ -1,0 +1,54 @@
+/* Shape functions and gradients of the family "array". Private to ops/. */
+#ifndef TROUPE_OPS_ARRAY_H
+#define TROUPE_OPS_ARRAY_H
+
+#include "ops/op.h"
+
+troupe_infer_fn troupe_infer_const;
+troupe_infer_fn troupe_infer_reshape;
+troupe_infer_fn troupe_infer_transpose;
+troupe_infer_fn troupe_infer_expand_dims;
+troupe_infer_fn troupe_infer_squeeze;
+troupe_infer_fn troupe_infer_broadcast_to;
+troupe_infer_fn troupe_infer_fill;
+troupe_infer_fn troupe_infer_range;
+troupe_infer_fn troupe_infer_one_hot;
+troupe_infer_fn troupe_infer_shape;
+troupe_infer_fn troupe_infer_invert_permutation;
+troupe_infer_fn troupe_infer_broadcast_gradient_args;
+
+troupe_infer_fn troupe_infer_concat;    /* "concat_dim", values */
+troupe_infer_fn troupe_infer_concat_v2; /* values, "axis" */
+troupe_infer_fn troupe_infer_concat_offset;
+troupe_infer_fn troupe_infer_split;
+troupe_infer_fn troupe_infer_split_v;
+troupe_infer_fn troupe_infer_slice;
+troupe_infer_fn troupe_infer_tile;
+troupe_infer_fn troupe_infer_pad;
+troupe_infer_fn troupe_infer_pack;
+troupe_infer_fn troupe_infer_unpack;
+troupe_infer_fn troupe_infer_gather;
+troupe_infer_fn troupe_infer_gather_v2;
+troupe_infer_fn troupe_infer_unsorted_segment_sum;
+
+troupe_gradient_fn troupe_gradient_of_identity;
+troupe_gradient_fn troupe_gradient_of_stop; /* nothing flows */
+troupe_gradient_fn troupe_gradient_of_reshape;
+troupe_gradient_fn troupe_gradient_of_transpose;
+troupe_gradient_fn troupe_gradient_of_concat;
+troupe_gradient_fn troupe_gradient_of_concat_v2;
+troupe_gradient_fn troupe_gradient_of_split;
+troupe_gradient_fn troupe_gradient_of_split_v;
+troupe_gradient_fn troupe_gradient_of_slice;
+troupe_gradient_fn troupe_gradient_of_tile;
+troupe_gradient_fn troupe_gradient_of_fill;
+troupe_gradient_fn troupe_gradient_of_one_hot;
+troupe_gradient_fn troupe_gradient_of_pack;
+troupe_gradient_fn troupe_gradient_of_unpack;
+troupe_gradient_fn troupe_gradient_of_pad;
+troupe_gradient_fn troupe_gradient_of_broadcast_to;
+troupe_gradient_fn troupe_gradient_of_gather;
+troupe_gradient_fn troupe_gradient_of_gather_v2;
+troupe_gradient_fn troupe_gradient_of_unsorted_segment_sum;
+
+#endif

@@ -1,0 +1,36 @@
+/* Kernels of the family "array". Private to ops/. */
+#ifndef TROUPE_OPS_KERNELS_ARRAY_H
+#define TROUPE_OPS_KERNELS_ARRAY_H
+
+#include "ops/kernel.h"
+
+troupe_compute_fn troupe_kernel_const;
+troupe_compute_fn troupe_kernel_identity;
+troupe_compute_fn troupe_kernel_view; /* the same elements in another shape */
+troupe_compute_fn troupe_kernel_shape;
+troupe_compute_fn troupe_kernel_size;
+troupe_compute_fn troupe_kernel_rank;
+troupe_compute_fn troupe_kernel_fill;
+troupe_compute_fn troupe_kernel_range;
+troupe_compute_fn troupe_kernel_one_hot;
+troupe_compute_fn troupe_kernel_invert_permutation;
+troupe_compute_fn troupe_kernel_concat_offset;
+troupe_compute_fn troupe_kernel_broadcast_gradient_args;
+
+troupe_compute_fn troupe_kernel_transpose;
+troupe_compute_fn troupe_kernel_broadcast_to;
+troupe_compute_fn troupe_kernel_concat;
+troupe_compute_fn troupe_kernel_concat_v2;
+troupe_compute_fn troupe_kernel_split;
+troupe_compute_fn troupe_kernel_split_v;
+troupe_compute_fn troupe_kernel_slice;
+troupe_compute_fn troupe_kernel_tile;
+troupe_compute_fn troupe_kernel_pad;
+troupe_compute_fn troupe_kernel_pack;
+troupe_compute_fn troupe_kernel_unpack;
+
+troupe_compute_fn troupe_kernel_gather;
+troupe_compute_fn troupe_kernel_gather_v2;
+troupe_compute_fn troupe_kernel_unsorted_segment_sum;
+
+#endif
