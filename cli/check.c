@@ -13,7 +13,7 @@ static int command_check(struct troupe_runtime *runtime, const struct troupe_arg
     enum troupe_status status =
         troupe_graph_check(arguments->operand, arguments->strategy, ranks, &nodes);
     if (status != TROUPE_OK)
-        return troupe_fail(runtime, status);
+        return troupe_load_failed(runtime, arguments->operand, status);
     printf("%s: good, %d nodes for %d rank%s\n", arguments->operand, nodes, ranks,
            ranks == 1 ? "" : "s");
     return TROUPE_EXIT_DONE;

@@ -96,6 +96,10 @@ int troupe_exit_status(enum troupe_status status);
 /* On rank 0 prints the thread's message; returns the exit status for `status`. */
 int troupe_fail(const struct troupe_runtime *runtime, enum troupe_status status);
 
+/* As troupe_fail, for a graph file that was not loaded: one that cannot be read is wrong usage. */
+int troupe_load_failed(const struct troupe_runtime *runtime, const char *path,
+                       enum troupe_status status);
+
 /* result.c: one JSON object, member by member, on one line. */
 struct troupe_result {
     char *text;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -52,6 +53,17 @@ int troupe_fail(const struct troupe_runtime *runtime, enum troupe_status status)
     if (troupe_runtime_rank(runtime) == 0)
         troupe_complain(troupe_status_message());
     return troupe_exit_status(status);
+}
+
+int troupe_load_failed(const struct troupe_runtime *runtime, const char *path,
+                       enum troupe_status status)
+{
+    struct stat found;
+    int exit_status = troupe_fail(runtime, status);
+    bool is_readable =
+        access(path, R_OK) == 0 && stat(path, &found) == 0 && !S_ISDIR(found.st_mode);
+
+    return status == TROUPE_UNAVAILABLE && !is_readable ? TROUPE_EXIT_USAGE : exit_status;
 }
 
 /* A closed standard stream's number would go to the next file or socket that is opened, and a

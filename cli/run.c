@@ -209,7 +209,7 @@ static int command_run(struct troupe_runtime *runtime, const struct troupe_argum
     enum troupe_status status =
         troupe_session_open(runtime, arguments->operand, &options, &session);
     if (status != TROUPE_OK)
-        return troupe_fail(runtime, status);
+        return troupe_load_failed(runtime, arguments->operand, status);
     troupe_signals_set_session(session);
     int exit_status = troupe_runtime_rank(runtime) == 0 ? lead(runtime, session, arguments)
                                                         : follow(runtime, session);

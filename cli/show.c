@@ -15,7 +15,7 @@ static int command_show(struct troupe_runtime *runtime, const struct troupe_argu
     enum troupe_status status =
         troupe_graph_show(arguments->operand, arguments->strategy, ranks, format, &text);
     if (status != TROUPE_OK)
-        return troupe_fail(runtime, status);
+        return troupe_load_failed(runtime, arguments->operand, status);
     fputs(text, stdout);
     free(text);
     return TROUPE_EXIT_DONE;

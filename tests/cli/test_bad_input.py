@@ -16,12 +16,12 @@ AFFINE = ["run", "examples/affine.json"]
 GRAPHS = {
     "broken_json": ["@:3:3: ']' expected near '{'"],
     "duplicate_names": ['@:4:12: there is a node "a" already, in line 2'],
-    "unknown_op": ['@:3:22: node "b": no op "Matmul" (did you mean "MatMul"?)'],
-    "unknown_key": ['@:3:38: node "b": no key "inputs" is known here (did you mean "input"?)'],
+    "unknown_op": ['@:3:3: node "b": no op "Matmul" (did you mean "MatMul"?)'],
+    "unknown_key": ['@:3:35: node "b": no key "inputs" is known here (did you mean "input"?)'],
     "unknown_attr": ['@:3:69: node "b": op MatMul has no attr "transposea" '
                      '(did you mean "transpose_a"?)'],
     "wrong_attr_type": ['@:3:84: node "b": attr "transpose_a" wants a bool, got "yes"'],
-    "missing_input": ['@:4:48: node "b": input "sun": no node "sun" (did you mean "sum"?)'],
+    "missing_input": ['@:4:45: node "b": input "sun": no node "sun" (did you mean "sum"?)'],
     "too_few_inputs": ['node "b" (MatMul, @:3): wants 2 inputs (a, b), has 1'],
     "bad_port": ['node "b" (Identity, @:3): input "input" is "a:1", but node "a" (Const) has 1 '
                  'output'],
@@ -29,10 +29,11 @@ GRAPHS = {
     "broadcast_mismatch": ['node "b" (Add, @:4): shapes [2,2] and [3] do not broadcast'],
     "dtype_mismatch": ['node "b" (Add, @:4): input "y" wants float32'],
     "cycle": ["@:3:3: cycle without NextIteration: b -> c -> d -> b"],
-    "unsatisfiable_device": ['node "b" (Identity, @:3)'],
-    "all_errors": ['@:3:22: node "b": no op "Matmul" (did you mean "MatMul"?)',
-                   '@:4:38: node "c": no key "inputs" is known here (did you mean "input"?)',
-                   '@:5:48: node "d": input "e": no node "e"'],
+    "unsatisfiable_device": ['@:3:3: node "b" (Identity): device "/job:worker/task:7": the cluster '
+                             'has worker tasks 0 to 0'],
+    "all_errors": ['@:3:3: node "b": no op "Matmul" (did you mean "MatMul"?)',
+                   '@:4:35: node "c": no key "inputs" is known here (did you mean "input"?)',
+                   '@:5:45: node "d": input "e": no node "e"'],
 }
 
 
@@ -76,12 +77,14 @@ class BadGraph(support.Case):
 class BadNames(support.Case):
     def test_fetch(self):
         feed = ["--feed", "x=[[1,2]]"]
-        self.assert_fails([*AFFINE, *feed, "--fetch", "yy"], 2, 'troupe: no node "yy"\n')
+        self.assert_fails([*AFFINE, *feed, "--fetch", "yy"], 2,
+                          'troupe: fetch "yy": no node "yy" (did you mean "y"?)\n')
         self.assert_fails([*AFFINE, *feed, "--fetch", "prodct"], 2,
-                          'troupe: no node "prodct" (did you mean "product"?)\n')
+                          'troupe: fetch "prodct": no node "prodct" (did you mean "product"?)\n')
         self.assert_fails([*AFFINE, *feed, "--fetch", "prodct"], 2,
-                          'troupe: no node "prodct" (did you mean "product"?)\n', ranks=2)
-        self.assert_fails([*AFFINE, *feed, "--fetch", "y:1"], 2, "troupe: ?\n")
+                          'troupe: fetch "prodct": no node "prodct" (did you mean "product"?)\n', ranks=2)
+        self.assert_fails([*AFFINE, *feed, "--fetch", "y:1"], 2,
+                          'troupe: fetch "y:1": "y:1": node "y" (Add) has 1 output\n')
 
     def test_feed(self):
         self.assert_fails([*AFFINE, "--feed", "z=1", "--fetch", "y"], 2,
@@ -138,20 +141,30 @@ class BadFiles(support.Case):
         header = struct.pack(">IIII", 0x803, 4, 2, 2)
         good = self.path("good", header + bytes(16))
         labels = self.path("labels", struct.pack(">II", 0x801, 4) + bytes(4))
+        few = self.path("few", struct.pack(">II", 0x801, 3) + bytes(3))
+        cut = gzip.compress(header + bytes(16), mtime=0)
         cases = [
-            (self.path("none"), labels, "?"),
-            (self.path("cut", header + bytes(15)), labels, "?"),
-            (self.path("short", header[:9]), labels, "?"),
-            (self.path("cut.gz", gzip.compress(header + bytes(16))[:-12]), labels, "?"),
-            (self.path("text", b"no idx file at all"), labels, "?"),
-            (good, self.path("few", struct.pack(">II", 0x801, 3) + bytes(3)), "?"),
-            (labels, labels, "?"),
+            (self.path("none"), labels, "{0}: No such file or directory"),
+            (self.path("cut", header + bytes(15)), labels,
+             "{0}: wants 16 bytes of data, has 15"),
+            (self.path("long", header + bytes(17)), labels,
+             "{0}: has more than the 16 bytes of data that its header announces"),
+            (self.path("short", header[:9]), labels,
+             "{0}: wants an idx header of 16 bytes, has 9"),
+            (self.path("cut.gz", cut[:-12]), labels,
+             "{0}: wants an idx header of 16 bytes, has 12"),
+            (self.path("text", b"no idx file at all"), labels,
+             "{0}: wants an idx file of unsigned bytes with 3 dimensions (magic 0x00000803), got "
+             "magic 0x6e6f2069"),
+            (good, few, "{0} has 4 images and {1} has 3 labels"),
         ]
         for images, labels_path, text in cases:
             for ranks in (0, 2):
                 with self.subTest(images=os.path.basename(images), ranks=ranks):
                     graph = self.idx(images, labels_path)
-                    self.assert_fails(["run", graph, "--fetch", "data:1"], 2, f"troupe: {text}\n",
+                    text = text.format(images, labels_path)
+                    self.assert_fails(["run", graph, "--fetch", "data:1"], 2,
+                                      f'troupe: {graph}:1:11: node "data" (IdxDataset): {text}\n',
                                       ranks=ranks)
         self.assertEqual(self.result("run", self.idx(good, labels), "--fetch", "data:1"),
                          {"data:1": [0, 0]})
