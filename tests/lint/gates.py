@@ -293,14 +293,16 @@ def gate_symbols(tree):
 
 
 def gate_format(tree):
-    """clang-format has nothing to change."""
-    paths = list(tree.sources())
+    """clang-format has nothing to change, but for tables of rows, which have columns."""
+    paths = [path for path in tree.sources() if not path.endswith("_rows.inc.h")]
     command = ["clang-format", "--dry-run", "-Werror", "--style=file"] + paths
     done = subprocess.run(command, cwd=tree.root, capture_output=True, text=True)
+    seen = set()
     for line in done.stderr.splitlines():
-        match = re.match(r"(\S+?:\d+):\d+: error", line)
-        if match:
-            yield f"{match.group(1)}: clang-format would change this"
+        match = re.match(r"(\S+?):(\d+):\d+: error", line)
+        if match and match.group(1) not in seen:
+            seen.add(match.group(1))
+            yield f"{match.group(1)}:{match.group(2)}: clang-format would change this file"
     if done.returncode != 0 and "error" not in done.stderr:
         yield f"clang-format: {done.stderr.strip()}"
 
