@@ -226,6 +226,14 @@ static struct completion completion_of(struct troupe_mpi_transport *transport, i
         done.bytes = done.transfer->bytes;
     else if (done.status == TROUPE_OK && MPI_Get_count(status, MPI_BYTE, &count) == MPI_SUCCESS)
         done.bytes = (size_t)count;
+    /* Open MPI reports no error when a message to the rank itself is cut. */
+    if (done.bytes > done.transfer->bytes)
+        done.status = TROUPE_DATA_LOSS;
+    /* Open MPI frees a persistent request that ended in an error. */
+    struct persistent *persistent = done.transfer->internal[INTERNAL_PERSISTENT];
+    persistent->request = transport->requests[index];
+    if (persistent->request == MPI_REQUEST_NULL)
+        drop_persistent(done.transfer);
     transport->owners[index] = NULL;
     return done;
 }
