@@ -114,8 +114,8 @@ TROUPE_MUST_USE enum troupe_status troupe_graph_gradients(struct troupe_graph *g
 /* Applies the `train` section: gradients, one update node per variable, a NoOp named "train". */
 TROUPE_MUST_USE enum troupe_status troupe_graph_train(struct troupe_graph *graph);
 
-/* The tasks of job "worker" in a job of `ranks` ranks, and the rank of one: the `cluster` section's, or
- * all ranks where there is none. */
+/* The tasks of job "worker" in a job of `ranks` ranks, and the rank of one: the `cluster`
+ * section's, or all ranks where there is none. */
 int troupe_graph_worker_count(const struct troupe_graph *graph, int ranks);
 int troupe_graph_worker_rank(const struct troupe_graph *graph, int task);
 
