@@ -286,7 +286,7 @@ enum troupe_status troupe_infer_one_hot(struct troupe_infer *infer)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "a tensor has at most %d dimensions",
                                   TROUPE_RANK_MAX);
     struct troupe_shape to = troupe_shape_of_rank(from->rank + 1);
-    if (axis < -1)
+    if (axis < -1 || axis > from->rank)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "attr \"axis\" is %lld: wants -1 to %d",
                                   (long long)axis, from->rank);
     enum troupe_status status = troupe_axis_resolve(axis, to.rank, "attr \"axis\"", &at);

@@ -394,7 +394,7 @@ static enum troupe_status infer_gather(struct troupe_infer *infer, int64_t axis,
     if (batch < -indices->rank || (batch < 0 ? batch + indices->rank : batch) > most)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                                   "attr \"batch_dims\" is %lld: wants at most %d, the axis and the "
-                                  "rank of \"indices\"",
+                                  "rank of indices",
                                   (long long)batch, most);
     return gather_shape(infer, at, (int)(batch < 0 ? batch + indices->rank : batch));
 }
