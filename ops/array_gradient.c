@@ -232,19 +232,6 @@ enum troupe_status troupe_gradient_of_slice(struct troupe_gradient *gradient)
     return gradient->status;
 }
 
-enum troupe_status troupe_gradient_of_pad(struct troupe_gradient *gradient)
-{
-    static const int32_t corner[] = {0, 0}, column[] = {-1, 1};
-    struct troupe_value before =
-        add3(gradient, "Slice", int32_of(gradient, 1), troupe_gradient_ints(gradient, corner, 2),
-             troupe_gradient_ints(gradient, column, 2));
-    before = troupe_gradient_binary(gradient, "Reshape", before, one_int(gradient, -1));
-    struct troupe_value part = add3(gradient, "Slice", gradient->output_gradients[0], before,
-                                    troupe_gradient_shape(gradient, gradient->inputs[0]));
-    gradient->input_gradients[0] = settled(gradient, part, 0);
-    return gradient->status;
-}
-
 /* ---- Repeated ---- */
 
 /* The output's shape with each repeated dimension as two, and which axes are repetitions. False
@@ -315,6 +302,24 @@ static struct troupe_value sum_all(struct troupe_gradient *gradient, struct trou
         axes = range(gradient, int_scalar(gradient, 0),
                      troupe_gradient_unary(gradient, "Rank", value));
     return settled(gradient, troupe_gradient_binary(gradient, "Sum", value, axes), input);
+}
+
+enum troupe_status troupe_gradient_of_pad(struct troupe_gradient *gradient)
+{
+    static const int32_t corner[] = {0, 0}, column[] = {-1, 1};
+    struct troupe_value before =
+        add3(gradient, "Slice", int32_of(gradient, 1), troupe_gradient_ints(gradient, corner, 2),
+             troupe_gradient_ints(gradient, column, 2));
+    before = troupe_gradient_binary(gradient, "Reshape", before, one_int(gradient, -1));
+    struct troupe_value part = add3(gradient, "Slice", gradient->output_gradients[0], before,
+                                    troupe_gradient_shape(gradient, gradient->inputs[0]));
+    gradient->input_gradients[0] = settled(gradient, part, 0);
+    /* PadV2's value is in every element that is not the input's. */
+    if (gradient->input_count > 2)
+        gradient->input_gradients[2] = troupe_gradient_binary(
+            gradient, "Sub", sum_all(gradient, gradient->output_gradients[0], 2),
+            sum_all(gradient, part, 2));
+    return gradient->status;
 }
 
 enum troupe_status troupe_gradient_of_fill(struct troupe_gradient *gradient)
