@@ -11,6 +11,7 @@ struct collective_slot {
     struct troupe_transfer transfer;
     struct troupe_collective *collective;
     const struct troupe_schedule_step *step;
+    bool reduces;  /* in some round: it needs scratch */
     void *scratch; /* of a REDUCE */
 };
 
@@ -35,6 +36,17 @@ struct troupe_collective {
     void (*done)(void *context, enum troupe_status status);
     void *context;
 };
+
+/* Finds the slots that a REDUCE uses: a step's slot is its place in its round. */
+static void mark_reducing_slots(struct troupe_collective *collective)
+{
+    const struct troupe_schedule *schedule = collective->schedule;
+    for (int i = 0, place = 0; i < schedule->step_count; i++) {
+        place = i > 0 && schedule->steps[i].round == schedule->steps[i - 1].round ? place + 1 : 0;
+        if (schedule->steps[i].verb == TROUPE_SCHEDULE_REDUCE)
+            collective->slots[place].reduces = true;
+    }
+}
 
 static int longest_round(const struct troupe_schedule *schedule)
 {
@@ -170,6 +182,7 @@ enum troupe_status troupe_collective_create(struct troupe_transport *transport,
         collective->group[i] = group[i];
     for (int i = 0; i < collective->slot_count; i++)
         collective->slots[i].collective = collective;
+    mark_reducing_slots(collective);
     *out = collective;
     return TROUPE_OK;
 }
@@ -197,6 +210,8 @@ static enum troupe_status grow_scratch(struct troupe_collective *collective, int
     if (bytes <= collective->scratch_bytes)
         return TROUPE_OK;
     for (int i = 0; i < collective->slot_count; i++) {
+        if (!collective->slots[i].reduces)
+            continue;
         void *grown = troupe_reallocarray(collective->slots[i].scratch, 1, bytes);
         if (!grown)
             return TROUPE_RESOURCE_EXHAUSTED;

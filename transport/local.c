@@ -1,13 +1,19 @@
 /* Ranks inside one process. A hub holds, for each rank, sends that wait for a receive and receives
  * that wait for a send, in order. Invariant: for one (from, to, tag) at most one of the two lists
- * has entries. Everything is under the hub's lock, but callbacks, which progress calls without it.
+ * has entries, and a send in a list whose transfer is not done belongs to a rank that is alive.
+ * Everything is under the hub's lock, but callbacks, which progress calls without it.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "transport/transport.h"
+
+/* How long destroy waits for sends that nobody receives. */
+#define TROUPE_LOCAL_DRAIN_NS UINT64_C(5000000000)
 
 /* A send or receive in one of the hub's lists, or one that is done. */
 struct local_item {
@@ -35,6 +41,7 @@ struct local_endpoint {
     struct troupe_transport base;
     struct local_hub *hub;
     struct local_list sends, receives, done;
+    int waiting; /* sends of this rank in lists of others, with their transfer */
     struct local_message *messages, **messages_end;
 };
 
@@ -61,6 +68,13 @@ static void list_append(struct local_list *list, struct local_item *item)
     item->next = NULL;
     *list->end = item;
     list->end = &item->next;
+}
+
+/* Empties `from` into `to`, whose entries are forgotten. */
+static void list_move(struct local_list *to, const struct local_list *from)
+{
+    to->first = from->first;
+    to->end = from->first ? from->end : &to->first;
 }
 
 static struct local_item *list_take(struct local_list *list, int from, int tag)
@@ -116,6 +130,13 @@ static void match_locked(struct local_endpoint *sender, struct local_item *send,
         free(send);
 }
 
+/* A send has left the list in which it waited. */
+static void count_left_locked(struct local_endpoint *sender, const struct local_item *send)
+{
+    if (send->transfer)
+        sender->waiting--;
+}
+
 /* A send that need not wait for its receive leaves a copy behind and is done. */
 static void leave_copy_locked(struct local_endpoint *sender, struct local_item *send)
 {
@@ -146,6 +167,8 @@ static void local_send(struct troupe_transport *transport, struct troupe_transfe
     } else {
         if (!transfer->synchronous)
             leave_copy_locked(sender, send);
+        if (send->transfer)
+            sender->waiting++;
         list_append(&receiver->sends, send);
     }
     pthread_mutex_unlock(&sender->hub->lock);
@@ -159,12 +182,14 @@ static void local_receive(struct troupe_transport *transport, struct troupe_tran
     struct local_endpoint *sender = receiver->hub->endpoints[transfer->peer];
     struct local_item *receive = item_create(receiver, transfer->peer, transfer);
     struct local_item *send = list_take(&receiver->sends, transfer->peer, transfer->tag);
-    if (send)
+    if (send) {
+        count_left_locked(sender, send);
         match_locked(sender, send, receiver, receive);
-    else if (!sender)
+    } else if (!sender) {
         finish_locked(receiver, receive, TROUPE_UNAVAILABLE, 0);
-    else
+    } else {
         list_append(&receiver->receives, receive);
+    }
     pthread_mutex_unlock(&receiver->hub->lock);
 }
 
@@ -203,10 +228,13 @@ static int local_progress(struct troupe_transport *transport)
     struct local_endpoint *endpoint = endpoint_of(transport);
     pthread_mutex_lock(&endpoint->hub->lock);
     struct local_item *item = endpoint->done.first;
-    struct local_message *message = endpoint->messages;
+    struct local_message *message = NULL;
     list_init(&endpoint->done);
-    endpoint->messages = NULL;
-    endpoint->messages_end = &endpoint->messages;
+    if (transport->handler) { /* otherwise they are kept until somebody can be told of them */
+        message = endpoint->messages;
+        endpoint->messages = NULL;
+        endpoint->messages_end = &endpoint->messages;
+    }
     pthread_mutex_unlock(&endpoint->hub->lock);
     int events = 0;
     while (item) {
@@ -246,7 +274,8 @@ static void refuse_sends_locked(struct local_endpoint *endpoint)
         struct local_item *item = endpoint->sends.first;
         struct local_endpoint *sender = endpoint->hub->endpoints[item->from];
         endpoint->sends.first = item->next;
-        if (item->transfer && sender) {
+        if (item->transfer) {
+            sender->waiting--;
             finish_locked(sender, item, TROUPE_UNAVAILABLE, 0);
             continue;
         }
@@ -269,15 +298,59 @@ static void cancel_receives(struct local_endpoint *endpoint)
     pthread_mutex_unlock(&endpoint->hub->lock);
 }
 
+static int waiting_sends(struct local_endpoint *endpoint)
+{
+    pthread_mutex_lock(&endpoint->hub->lock);
+    int waiting = endpoint->waiting;
+    pthread_mutex_unlock(&endpoint->hub->lock);
+    return waiting;
+}
+
+/* Takes the sends of this rank back that no receive has matched. */
+static void withdraw_sends_locked(struct local_endpoint *endpoint)
+{
+    struct local_hub *hub = endpoint->hub;
+    for (int i = 0; i < hub->size && endpoint->waiting > 0; i++) {
+        struct local_list kept, *sends = hub->endpoints[i] ? &hub->endpoints[i]->sends : NULL;
+        struct local_item *item = sends ? sends->first : NULL;
+        list_init(&kept);
+        while (item) {
+            struct local_item *next = item->next;
+            if (item->transfer && item->from == endpoint->base.rank) {
+                endpoint->waiting--;
+                finish_locked(endpoint, item, TROUPE_CANCELLED, 0);
+            } else {
+                list_append(&kept, item);
+            }
+            item = next;
+        }
+        if (sends)
+            list_move(sends, &kept);
+    }
+}
+
+/* Waits until all sends of this rank are matched, a while at most. */
+static void drain(struct local_endpoint *endpoint)
+{
+    uint64_t deadline = troupe_clock_ns() + TROUPE_LOCAL_DRAIN_NS;
+    while (waiting_sends(endpoint) > 0 && troupe_clock_ns() < deadline)
+        if (local_progress(&endpoint->base) == 0)
+            sched_yield();
+    pthread_mutex_lock(&endpoint->hub->lock);
+    withdraw_sends_locked(endpoint);
+    pthread_mutex_unlock(&endpoint->hub->lock);
+}
+
 static void local_destroy(struct troupe_transport *transport)
 {
     struct local_endpoint *endpoint = endpoint_of(transport);
     struct local_hub *hub = endpoint->hub;
+    drain(endpoint);
     cancel_receives(endpoint);
-    if (transport->handler)
-        while (local_progress(transport) > 0) {
-        }
+    while (local_progress(transport) > 0) {
+    }
     pthread_mutex_lock(&hub->lock);
+    withdraw_sends_locked(endpoint); /* what callbacks sent meanwhile */
     hub->endpoints[transport->rank] = NULL;
     refuse_sends_locked(endpoint);
     drop_list(&endpoint->done);

@@ -11,9 +11,6 @@
 #include "base/memory.h"
 #include "troupe/log.h"
 
-/* How long destroy waits for sends that do not leave. */
-#define TROUPE_MPI_DRAIN_NS UINT64_C(5000000000)
-
 /* What a transfer keeps in `internal`: a persistent request, and what it was made for. */
 enum { INTERNAL_PERSISTENT = 0, INTERNAL_VERB = 1 };
 static char verb_send, verb_receive; /* their addresses say what a queued transfer is */
@@ -66,8 +63,8 @@ static enum troupe_status mpi_message(struct troupe_transport *base, int to, uin
     return troupe_mpi_mail_send(mpi_of(base), to, kind, data, bytes);
 }
 
-static void finish(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
-                   enum troupe_status status, size_t bytes)
+void troupe_mpi_finish(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
+                       enum troupe_status status, size_t bytes)
 {
     atomic_fetch_sub(&transport->base.pending, 1);
     transfer->done(transfer, status, bytes);
@@ -99,6 +96,36 @@ static bool persistent_fits(const struct persistent *persistent,
            persistent->synchronous == transfer->synchronous;
 }
 
+/* One element of so many bytes, for what is over MPI's count of bytes. */
+static int large_type(size_t bytes, MPI_Datatype *out)
+{
+    const size_t block_bytes = (size_t)1 << 30;
+    size_t blocks = bytes / block_bytes;
+    MPI_Datatype block;
+    int error = MPI_Type_contiguous((int)block_bytes, MPI_BYTE, &block);
+    if (error != MPI_SUCCESS)
+        return error;
+    int lengths[] = {(int)blocks, (int)(bytes % block_bytes)};
+    MPI_Aint places[] = {0, (MPI_Aint)(blocks * block_bytes)};
+    MPI_Datatype types[] = {block, MPI_BYTE};
+    error = MPI_Type_create_struct(2, lengths, places, types, out);
+    MPI_Type_free(&block);
+    return error == MPI_SUCCESS ? MPI_Type_commit(out) : error;
+}
+
+static int request_make(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
+                        bool is_send, int count, MPI_Datatype type, MPI_Request *out)
+{
+    if (!is_send)
+        return MPI_Recv_init(transfer->data, count, type, transfer->peer, transfer->tag,
+                             transport->channels, out);
+    if (transfer->synchronous)
+        return MPI_Ssend_init(transfer->data, count, type, transfer->peer, transfer->tag,
+                              transport->channels, out);
+    return MPI_Send_init(transfer->data, count, type, transfer->peer, transfer->tag,
+                         transport->channels, out);
+}
+
 static int persistent_make(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
                            bool is_send)
 {
@@ -114,15 +141,16 @@ static int persistent_make(struct troupe_mpi_transport *transport, struct troupe
                                       .is_send = is_send,
                                       .synchronous = transfer->synchronous};
     transfer->internal[INTERNAL_PERSISTENT] = persistent;
-    int count = (int)transfer->bytes;
-    if (!is_send)
-        return MPI_Recv_init(transfer->data, count, MPI_BYTE, transfer->peer, transfer->tag,
-                             transport->channels, &persistent->request);
-    if (transfer->synchronous)
-        return MPI_Ssend_init(transfer->data, count, MPI_BYTE, transfer->peer, transfer->tag,
-                              transport->channels, &persistent->request);
-    return MPI_Send_init(transfer->data, count, MPI_BYTE, transfer->peer, transfer->tag,
-                         transport->channels, &persistent->request);
+    if (transfer->bytes <= INT_MAX)
+        return request_make(transport, transfer, is_send, (int)transfer->bytes, MPI_BYTE,
+                            &persistent->request);
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    int error = large_type(transfer->bytes, &type);
+    if (error == MPI_SUCCESS)
+        error = request_make(transport, transfer, is_send, 1, type, &persistent->request);
+    if (type != MPI_DATATYPE_NULL)
+        MPI_Type_free(&type); /* the request keeps it */
+    return error;
 }
 
 static bool grow(struct troupe_mpi_transport *transport)
@@ -152,10 +180,8 @@ static bool grow(struct troupe_mpi_transport *transport)
 static void start(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer)
 {
     bool is_send = transfer->internal[INTERNAL_VERB] == &verb_send;
-    if (transfer->bytes > INT_MAX) {
-        troupe_log(TROUPE_LOG_ERROR, "a tensor of %zu bytes is over MPI's count of %d",
-                   transfer->bytes, INT_MAX);
-        finish(transport, transfer, TROUPE_RESOURCE_EXHAUSTED, 0);
+    if (transfer->peer == transport->base.rank) {
+        troupe_mpi_self_start(transport, transfer, is_send);
         return;
     }
     int error = grow(transport) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -167,7 +193,9 @@ static void start(struct troupe_mpi_transport *transport, struct troupe_transfer
         error = MPI_Start(&persistent->request);
     if (error != MPI_SUCCESS) {
         (void)troupe_mpi_fail("MPI_Start", error);
-        finish(transport, transfer, TROUPE_UNAVAILABLE, 0);
+        troupe_log(TROUPE_LOG_ERROR, "%s", troupe_status_message());
+        drop_persistent(transfer);
+        troupe_mpi_finish(transport, transfer, TROUPE_UNAVAILABLE, 0);
         return;
     }
     transport->requests[transport->count] = persistent->request;
@@ -218,21 +246,23 @@ static struct completion completion_of(struct troupe_mpi_transport *transport, i
     struct completion done = {.transfer = transport->owners[index]};
     const MPI_Status *status = &transport->statuses[which];
     done.status = has_errors ? status_of_error(status->MPI_ERROR) : TROUPE_OK;
-    int count = 0, cancelled = 0;
+    MPI_Count count = 0;
+    int cancelled = 0;
     MPI_Test_cancelled(status, &cancelled);
     if (cancelled)
         done.status = TROUPE_CANCELLED;
     if (done.transfer->internal[INTERNAL_VERB] == &verb_send)
         done.bytes = done.transfer->bytes;
-    else if (done.status == TROUPE_OK && MPI_Get_count(status, MPI_BYTE, &count) == MPI_SUCCESS)
+    else if (done.status == TROUPE_DATA_LOSS)
+        done.bytes = done.transfer->bytes; /* all of the room is filled */
+    else if (done.status == TROUPE_OK &&
+             MPI_Get_elements_x(status, MPI_BYTE, &count) == MPI_SUCCESS)
         done.bytes = (size_t)count;
-    /* Open MPI reports no error when a message to the rank itself is cut. */
-    if (done.bytes > done.transfer->bytes)
-        done.status = TROUPE_DATA_LOSS;
-    /* Open MPI frees a persistent request that ended in an error. */
+    /* Open MPI frees a persistent request that ended in an error; one that was cancelled is of a
+     * transport that closes, which cannot be asked to release it later. */
     struct persistent *persistent = done.transfer->internal[INTERNAL_PERSISTENT];
     persistent->request = transport->requests[index];
-    if (persistent->request == MPI_REQUEST_NULL)
+    if (cancelled || persistent->request == MPI_REQUEST_NULL)
         drop_persistent(done.transfer);
     transport->owners[index] = NULL;
     return done;
@@ -276,7 +306,7 @@ static int test_requests(struct troupe_mpi_transport *transport)
         all[i] = completion_of(transport, i, error == MPI_ERR_IN_STATUS);
     compact(transport);
     for (int i = 0; i < count; i++)
-        finish(transport, all[i].transfer, all[i].status, all[i].bytes);
+        troupe_mpi_finish(transport, all[i].transfer, all[i].status, all[i].bytes);
     if (all != few)
         free(all);
     return count;
@@ -330,8 +360,10 @@ static void mpi_destroy(struct troupe_transport *base)
 {
     struct troupe_mpi_transport *transport = mpi_of(base);
     drain(transport);
+    troupe_mpi_self_cancel(transport);
     for (int i = 0; i < transport->count; i++)
-        MPI_Cancel(&transport->requests[i]);
+        if (transport->owners[i]->internal[INTERNAL_VERB] == &verb_receive)
+            MPI_Cancel(&transport->requests[i]);
     uint64_t deadline = troupe_clock_ns() + TROUPE_MPI_DRAIN_NS;
     while (transport->count > 0 && troupe_clock_ns() < deadline)
         test_requests(transport);
@@ -406,6 +438,7 @@ enum troupe_status troupe_transport_mpi_create(const void *communicator,
         return TROUPE_RESOURCE_EXHAUSTED;
     transport->base.ops = &mpi_ops;
     transport->channels = transport->messages = MPI_COMM_NULL;
+    troupe_mpi_self_init(transport);
     MPI_Comm caller;
     memcpy(&caller, communicator, sizeof(caller));
     int error = read_communicator(transport, caller);

@@ -2,11 +2,12 @@
  * first bytes in one block of fixed size at most, then, when it is longer, the rest in a second one
  * with another tag. Invariant: the receive for blocks is posted again only when the message before
  * is whole, so that messages of one rank are delivered in order and only one rest is awaited at a
- * time. */
+ * time. A message of the rank to itself goes from list to list. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "transport/mpi_transport.h"
 #include "troupe/log.h"
@@ -30,7 +31,8 @@ struct outgoing {
 
 struct troupe_mpi_mail {
     _Atomic(struct outgoing *) queued; /* newest first */
-    struct outgoing *sending;          /* progress only */
+    struct outgoing *sending;          /* progress only, as all below */
+    struct outgoing *own, **own_end;   /* to this rank, oldest first */
     unsigned char block[BLOCK_BYTES];
     MPI_Request receive;  /* of a block, or of the rest of a message */
     unsigned char *whole; /* the message whose rest is awaited; NULL: a block is */
@@ -76,6 +78,7 @@ enum troupe_status troupe_mpi_mail_create(struct troupe_mpi_transport *transport
     if (!transport->mail)
         return TROUPE_RESOURCE_EXHAUSTED;
     transport->mail->receive = MPI_REQUEST_NULL;
+    transport->mail->own_end = &transport->mail->own;
     post_block(transport);
     return TROUPE_OK;
 }
@@ -137,9 +140,15 @@ static int start_queued(struct troupe_mpi_transport *transport)
     int events = 0;
     while (ordered) {
         struct outgoing *next = ordered->next;
-        start(transport, ordered);
-        ordered->next = mail->sending;
-        mail->sending = ordered;
+        if (ordered->to == transport->base.rank) {
+            ordered->next = NULL;
+            *mail->own_end = ordered;
+            mail->own_end = &ordered->next;
+        } else {
+            start(transport, ordered);
+            ordered->next = mail->sending;
+            mail->sending = ordered;
+        }
         ordered = next;
         events++;
     }
@@ -163,6 +172,28 @@ static int finish_sent(struct troupe_mpi_transport *transport)
         *link = message->next;
         free(message);
         atomic_fetch_sub(&transport->base.pending, 1);
+        events++;
+    }
+    return events;
+}
+
+/* Hands over what the rank sent to itself before this call; more may come from the handler. */
+static int deliver_own(struct troupe_mpi_transport *transport)
+{
+    struct troupe_mpi_mail *mail = transport->mail;
+    if (!transport->base.handler)
+        return 0;
+    struct outgoing *message = mail->own;
+    mail->own = NULL;
+    mail->own_end = &mail->own;
+    int events = 0;
+    while (message) {
+        struct outgoing *next = message->next;
+        transport->base.handler(transport->base.handler_context, message->to, message->kind,
+                                message->data + HEADER_BYTES, message->bytes);
+        free(message);
+        atomic_fetch_sub(&transport->base.pending, 1);
+        message = next;
         events++;
     }
     return events;
@@ -220,12 +251,15 @@ static void take_rest(struct troupe_mpi_transport *transport, int count)
     post_block(transport);
 }
 
+/* The most messages taken in one call, so that other work of progress gets its turn. */
+#define RECEIVE_BATCH 64
+
 /* Messages are kept by MPI until somebody can be told of them. */
 static int receive(struct troupe_mpi_transport *transport)
 {
     struct troupe_mpi_mail *mail = transport->mail;
     int events = 0;
-    while (transport->base.handler) {
+    while (transport->base.handler && events < RECEIVE_BATCH) {
         int done = 0, count = 0;
         MPI_Status status;
         int error = MPI_Test(&mail->receive, &done, &status);
@@ -248,6 +282,7 @@ int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport)
 {
     int events = start_queued(transport);
     events += finish_sent(transport);
+    events += deliver_own(transport);
     events += receive(transport);
     return events + start_queued(transport);
 }
@@ -257,14 +292,25 @@ bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport)
     return !atomic_load(&transport->mail->queued) && !transport->mail->sending;
 }
 
+/* True when MPI does not use the receive's memory any more. */
+static bool cancel_receive(struct troupe_mpi_mail *mail)
+{
+    int done = 0, error = MPI_Cancel(&mail->receive);
+    uint64_t deadline = troupe_clock_ns() + TROUPE_MPI_DRAIN_NS;
+    while (error == MPI_SUCCESS && !done && troupe_clock_ns() < deadline)
+        error = MPI_Test(&mail->receive, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
 void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport)
 {
     struct troupe_mpi_mail *mail = transport->mail;
-    if (mail->receive != MPI_REQUEST_NULL) {
-        MPI_Cancel(&mail->receive);
-        MPI_Wait(&mail->receive, MPI_STATUS_IGNORE);
+    transport->mail = NULL;
+    while (mail->own) {
+        struct outgoing *message = mail->own;
+        mail->own = message->next;
+        free(message);
     }
-    free(mail->whole);
     while (mail->sending) {
         struct outgoing *message = mail->sending;
         mail->sending = message->next;
@@ -273,6 +319,9 @@ void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport)
             if (message->requests[i] != MPI_REQUEST_NULL)
                 MPI_Request_free(&message->requests[i]);
     }
+    /* A rest that a lost rank will not send cannot be waited for: its memory stays MPI's. */
+    if (!cancel_receive(mail))
+        return;
+    free(mail->whole);
     free(mail);
-    transport->mail = NULL;
 }

@@ -6,12 +6,18 @@
 
 #include "transport/transport.h"
 
-/* A command that workers hand to progress: a stack that is taken whole and turned around. */
+/* Transfers with the rank itself that wait for their partner, in order. Progress only. */
+struct troupe_mpi_self {
+    struct troupe_transfer *sends, **sends_end;
+    struct troupe_transfer *receives, **receives_end;
+};
+
 struct troupe_mpi_transport {
     struct troupe_transport base;
     MPI_Comm channels; /* duplicates of the caller's communicator: no tag of ours meets */
     MPI_Comm messages; /* one of theirs, nor a message a channel */
 
+    /* What workers hand to progress: a stack, newest first, that is taken whole and turned. */
     _Atomic(struct troupe_transfer *) commands;
     /* Started requests, dense; owners[i] is the transfer of requests[i]. Progress only. */
     MPI_Request *requests;
@@ -20,6 +26,7 @@ struct troupe_mpi_transport {
     MPI_Status *statuses;
     int count, capacity;
 
+    struct troupe_mpi_self self;  /* mpi_self.c */
     struct troupe_mpi_mail *mail; /* messages: mpi_message.c */
 };
 
@@ -31,6 +38,20 @@ TROUPE_MUST_USE enum troupe_status troupe_mpi_mail_send(struct troupe_mpi_transp
 int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport);
 bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport);
 void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport);
+
+/* Transfers with the rank itself. `start` may call the callbacks of two transfers; `cancel` ends
+ * what still waits. */
+void troupe_mpi_self_init(struct troupe_mpi_transport *transport);
+void troupe_mpi_self_start(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
+                           bool is_send);
+void troupe_mpi_self_cancel(struct troupe_mpi_transport *transport);
+
+/* Gives a transfer back to its maker. */
+void troupe_mpi_finish(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
+                       enum troupe_status status, size_t bytes);
+
+/* How long destroy waits for what does not leave. */
+#define TROUPE_MPI_DRAIN_NS UINT64_C(5000000000)
 
 /* "MPI_Send: message of MPI_Error_string", as the thread's message; UNAVAILABLE. */
 enum troupe_status troupe_mpi_fail(const char *call, int error);

@@ -65,9 +65,7 @@ static void finish(struct troupe_transport *transport, struct item *item, size_t
 
 struct inbox {
     struct troupe_transport *transport;
-    int count, expected; /* messages that came, and that come until all phases so far are over */
-    int sent;            /* by this rank to each */
-    int next[64];        /* by sender: the number that its next message carries */
+    int next[64]; /* by sender: the number that its next message carries */
 };
 
 static unsigned char pattern(int from, size_t index)
@@ -83,7 +81,14 @@ static void take_message(void *context, int from, uint32_t kind, const void *dat
     for (size_t i = 0; i < bytes; i++)
         CHECK(inbox->transport, text[i] == pattern(from, i));
     inbox->next[from]++;
-    inbox->count++;
+}
+
+/* Until every rank has sent so many; a rank that is ahead may have sent more. */
+static void wait_for_messages(struct troupe_transport *transport, const struct inbox *inbox,
+                              int wanted)
+{
+    for (int from = 0; from < transport->size; from++)
+        wait_for(transport, &inbox->next[from], wanted);
 }
 
 static void case_messages(struct troupe_transport *transport, struct inbox *inbox)
@@ -94,26 +99,23 @@ static void case_messages(struct troupe_transport *transport, struct inbox *inbo
     CHECK(transport, data != NULL);
     for (size_t i = 0; i < 70000; i++)
         data[i] = pattern(transport->rank, i);
-    int first = inbox->sent;
-    inbox->sent += count;
-    inbox->expected += count * transport->size;
+    int first = inbox->next[transport->rank];
     for (int i = 0; i < count; i++)
         for (int to = 0; to < transport->size; to++)
             CHECK(transport, transport->ops->message(transport, to, (uint32_t)(first + i), data,
                                                      sizes[i]) == TROUPE_OK);
     free(data);
-    wait_for(transport, &inbox->count, inbox->expected);
+    wait_for_messages(transport, inbox, first + count);
 }
 
 /* All ranks have come here. */
 static void barrier(struct troupe_transport *transport, struct inbox *inbox)
 {
-    int number = inbox->sent++;
-    inbox->expected += transport->size;
+    int number = inbox->next[transport->rank];
     for (int to = 0; to < transport->size; to++)
         CHECK(transport,
               transport->ops->message(transport, to, (uint32_t)number, NULL, 0) == TROUPE_OK);
-    wait_for(transport, &inbox->count, inbox->expected);
+    wait_for_messages(transport, inbox, number + 1);
 }
 
 /* ---- Channels ---- */
@@ -203,20 +205,80 @@ static void case_reuse(struct troupe_transport *transport)
 /* A message longer than the receive is DATA_LOSS there, and later ones still match. */
 static void case_truncation(struct troupe_transport *transport)
 {
-    /* Open MPI does not tell of a message to the rank itself that was cut. */
-    if (transport->size == 1)
-        return;
-    char out[64] = "a message longer than what is there for it", in[8];
-    struct item send, receive;
-    item_init(&receive, left(transport), 11, in, sizeof(in));
-    item_init(&send, right(transport), 11, out, sizeof(out));
-    transport->ops->receive(transport, &receive.transfer);
-    transport->ops->send(transport, &send.transfer);
-    wait_for(transport, &receive.done, 1);
-    wait_for(transport, &send.done, 1);
-    CHECK(transport, receive.status == TROUPE_DATA_LOSS);
-    troupe_transfer_release(transport, &receive.transfer);
-    troupe_transfer_release(transport, &send.transfer);
+    for (int round = 0; round < 6; round++) {
+        bool cut = round % 3 != 2;
+        char out[64] = "a message longer than what is there for it", in[64] = "";
+        struct item send, receive;
+        item_init(&receive, left(transport), 11, in, cut ? 8 : sizeof(in));
+        item_init(&send, right(transport), 11, out, sizeof(out));
+        if (round % 2)
+            transport->ops->send(transport, &send.transfer);
+        transport->ops->receive(transport, &receive.transfer);
+        if (round % 2 == 0)
+            transport->ops->send(transport, &send.transfer);
+        wait_for(transport, &receive.done, 1);
+        wait_for(transport, &send.done, 1);
+        CHECK(transport, receive.status == (cut ? TROUPE_DATA_LOSS : TROUPE_OK));
+        CHECK(transport, send.status == TROUPE_OK);
+        CHECK(transport, cut ? in[8] == 0 : memcmp(in, out, sizeof(in)) == 0);
+        /* Used again after a failure: the transport must not keep what failed. */
+        receive.done = send.done = 0;
+        receive.transfer.bytes = sizeof(in);
+        transport->ops->send(transport, &send.transfer);
+        transport->ops->receive(transport, &receive.transfer);
+        finish(transport, &receive, sizeof(in));
+        finish(transport, &send, sizeof(out));
+        CHECK(transport, memcmp(in, out, sizeof(in)) == 0);
+    }
+}
+
+/* More tags in flight than any table of fixed size would hold, the last sent first. */
+static void case_many_tags(struct troupe_transport *transport)
+{
+    enum { TAGS = 700 };
+    struct item *sends = calloc(TAGS, sizeof(*sends)), *receives = calloc(TAGS, sizeof(*receives));
+    int *out = calloc(TAGS, sizeof(int)), *in = calloc(TAGS, sizeof(int));
+    CHECK(transport, sends && receives && out && in && transport->tag_limit > 32767);
+    int top = transport->tag_limit - TAGS;
+    for (int i = 0; i < TAGS; i++) {
+        item_init(&receives[i], left(transport), top + i, &in[i], sizeof(int));
+        transport->ops->receive(transport, &receives[i].transfer);
+    }
+    for (int i = TAGS - 1; i >= 0; i--) {
+        out[i] = transport->rank * TAGS + i;
+        item_init(&sends[i], right(transport), top + i, &out[i], sizeof(int));
+        sends[i].transfer.synchronous = i % 3 == 0;
+        transport->ops->send(transport, &sends[i].transfer);
+    }
+    for (int i = 0; i < TAGS; i++) {
+        finish(transport, &receives[i], sizeof(int));
+        finish(transport, &sends[i], sizeof(int));
+        CHECK(transport, in[i] == left(transport) * TAGS + i);
+    }
+    free(sends);
+    free(receives);
+    free(out);
+    free(in);
+}
+
+/* The rank itself is a peer like others, for both kinds of send and either order. */
+static void case_self(struct troupe_transport *transport)
+{
+    for (int way = 0; way < 4; way++) {
+        int out = 77 + way, in = 0;
+        struct item send, receive;
+        item_init(&send, transport->rank, 15, &out, sizeof(out));
+        item_init(&receive, transport->rank, 15, &in, sizeof(in));
+        send.transfer.synchronous = way % 2;
+        if (way < 2)
+            transport->ops->send(transport, &send.transfer);
+        transport->ops->receive(transport, &receive.transfer);
+        if (way >= 2)
+            transport->ops->send(transport, &send.transfer);
+        finish(transport, &receive, sizeof(in));
+        finish(transport, &send, sizeof(out));
+        CHECK(transport, in == 77 + way);
+    }
 }
 
 /* A synchronous send is not done before its receive is posted. */
@@ -237,6 +299,70 @@ static void case_synchronous(struct troupe_transport *transport, struct inbox *i
     finish(transport, &receive, sizeof(in));
     finish(transport, &send, sizeof(out));
     CHECK(transport, in == left(transport));
+}
+
+static int count_done(const struct item *items, int count)
+{
+    int done = 0;
+    for (int i = 0; i < count; i++)
+        done += items[i].done;
+    return done;
+}
+
+/* A receiver that posts few receives holds a sender of synchronous sends to as many. */
+static void case_back_pressure(struct troupe_transport *transport, struct inbox *inbox)
+{
+    enum { ALL = 24, WINDOW = 6, BYTES = 20000 };
+    char *out = calloc(ALL, BYTES), *in = calloc(ALL, BYTES);
+    struct item sends[ALL], receives[ALL];
+    CHECK(transport, out && in);
+    for (int i = 0; i < ALL; i++) {
+        memset(out + i * BYTES, i + transport->rank, BYTES);
+        item_init(&receives[i], left(transport), 17, in + i * BYTES, BYTES);
+        item_init(&sends[i], right(transport), 17, out + i * BYTES, BYTES);
+        sends[i].transfer.synchronous = true;
+        transport->ops->send(transport, &sends[i].transfer);
+    }
+    for (int posted = 0; posted < ALL; posted += WINDOW) {
+        barrier(transport, inbox);
+        CHECK(transport, count_done(sends, ALL) == posted);
+        barrier(transport, inbox);
+        for (int i = posted; i < posted + WINDOW; i++)
+            transport->ops->receive(transport, &receives[i].transfer);
+        for (int i = posted; i < posted + WINDOW; i++) {
+            finish(transport, &receives[i], BYTES);
+            finish(transport, &sends[i], BYTES);
+            CHECK(transport, in[i * BYTES] == (char)(i + left(transport)));
+            CHECK(transport, in[(i + 1) * BYTES - 1] == (char)(i + left(transport)));
+        }
+    }
+    free(out);
+    free(in);
+}
+
+/* A flood that nobody receives for a while is neither lost nor reordered, and blocks nobody. */
+static void case_flood(struct troupe_transport *transport, struct inbox *inbox)
+{
+    enum { ALL = 1500, WORDS = 128 };
+    int(*out)[WORDS] = calloc(ALL, sizeof(*out)), in[WORDS];
+    struct item *sends = calloc(ALL, sizeof(*sends)), receive;
+    CHECK(transport, out && sends);
+    for (int i = 0; i < ALL; i++) {
+        out[i][0] = out[i][WORDS - 1] = i;
+        item_init(&sends[i], right(transport), 19, out[i], sizeof(out[i]));
+        transport->ops->send(transport, &sends[i].transfer);
+    }
+    barrier(transport, inbox);
+    for (int i = 0; i < ALL; i++) {
+        item_init(&receive, left(transport), 19, in, sizeof(in));
+        transport->ops->receive(transport, &receive.transfer);
+        finish(transport, &receive, sizeof(in));
+        CHECK(transport, in[0] == i && in[WORDS - 1] == i);
+    }
+    for (int i = 0; i < ALL; i++)
+        finish(transport, &sends[i], sizeof(out[i]));
+    free(out);
+    free(sends);
 }
 
 /* ---- Collectives ---- */
@@ -310,7 +436,11 @@ void conformance_run(struct troupe_transport *transport)
     case_order(transport);
     case_reuse(transport);
     case_truncation(transport);
+    case_many_tags(transport);
+    case_self(transport);
     case_synchronous(transport, &inbox);
+    case_back_pressure(transport, &inbox);
+    case_flood(transport, &inbox);
     case_all_reduce(transport);
     case_messages(transport, &inbox);
     /* A rank that sends nothing more may still be asked for acknowledgements. */
