@@ -253,8 +253,8 @@ static enum troupe_status pad_shape(const struct troupe_shape *from,
                                     const struct troupe_tensor *paddings, struct troupe_shape *to)
 {
     for (int i = 0; i < to->rank; i++) {
-        int64_t before = troupe_tensor_int(paddings, 2 * i);
-        int64_t after = troupe_tensor_int(paddings, 2 * i + 1), size;
+        int64_t before = troupe_tensor_int(paddings, 2 * (int64_t)i);
+        int64_t after = troupe_tensor_int(paddings, 2 * (int64_t)i + 1), size;
         if (before < 0 || after < 0)
             return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                                       "\"paddings\" of dimension %d are %lld and %lld: wants 0 or "

@@ -230,7 +230,7 @@ enum troupe_status troupe_kernel_pad(struct troupe_kernel_call *call)
     struct troupe_region region = {.rank = 0};
     for (int i = 0; i < to->rank; i++) {
         troupe_region_add(&region, from->dims[i], to_strides[i], from_strides[i]);
-        first += troupe_tensor_int(call->inputs[1], 2 * i) * to_strides[i];
+        first += troupe_tensor_int(call->inputs[1], 2 * (int64_t)i) * to_strides[i];
     }
     copy(call, &region, to, first, from, 0);
     troupe_tensor_share_strings(to);
