@@ -50,6 +50,12 @@ static enum troupe_status compute_print(struct troupe_kernel_call *call)
 
 static enum troupe_status compute_assert(struct troupe_kernel_call *call)
 {
+    struct troupe_shape shape = troupe_shape_of(call->inputs[0]);
+    char given[TROUPE_SHAPE_TEXT_MAX];
+    if (shape.rank != 0)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "input \"condition\" wants a scalar, got shape %s",
+                                  troupe_shape_print(&shape, given));
     if (*(const bool *)troupe_tensor_data(call->inputs[0]))
         return TROUPE_OK;
     struct troupe_text text;

@@ -47,9 +47,17 @@ static enum troupe_status load(const struct troupe_kernel *kernel, struct idx_da
                                   images, (long long)dataset->count, labels,
                                   (long long)dataset->labels.dims[0]);
     int64_t batch = troupe_kernel_int(kernel, "batch");
-    if (batch > dataset->count)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "batch is %lld and %s has %lld images",
+    bool wants_whole =
+        !troupe_kernel_bool(kernel, "repeat") && troupe_kernel_bool(kernel, "drop_remainder");
+    if (wants_whole && batch > dataset->count)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "batch is %lld and %s has %lld images: wants at most those, or "
+                                  "repeat, or no drop_remainder",
                                   (long long)batch, images, (long long)dataset->count);
+    if (batch > INT64_MAX / 64 / dataset->pixels)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "batch is %lld: no tensor holds as many images",
+                                  (long long)batch);
     if (!troupe_kernel_bool(kernel, "shuffle"))
         return TROUPE_OK;
     dataset->rows = troupe_calloc((size_t)dataset->count, sizeof(*dataset->rows));
@@ -135,9 +143,9 @@ static void copy_row(const struct idx_dataset *dataset, int64_t row, bool normal
                      int32_t *label)
 {
     const unsigned char *pixels = dataset->images.data + row * dataset->pixels;
-    const float scale = normalize ? 1.0f / 255.0f : 1.0f;
+    const float scale = normalize ? 255.0f : 1.0f;
     for (int64_t i = 0; i < dataset->pixels; i++)
-        image[i] = (float)pixels[i] * scale;
+        image[i] = (float)pixels[i] / scale;
     *label = dataset->labels.data[row];
 }
 

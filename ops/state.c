@@ -1,6 +1,9 @@
 /* Placeholders, variables, and what updates them. An update fires after the reads of its step and
  * before those of the next; it writes in place when nobody else holds the value. */
 #include "ops/kernels/state.h"
+
+#include <string.h>
+
 #include "ops/families.h"
 
 #define TROUPE_NUMERIC "{float32, float64, int32, int64, uint8}"
@@ -11,8 +14,7 @@ static enum troupe_status infer_declared(struct troupe_infer *infer)
     return TROUPE_OK;
 }
 
-/* Inputs that must have the variable's shape: those of type T from `first` on that are no scalars.
- */
+/* Checks an input that has the variable's shape, and learns from it. */
 static enum troupe_status merge_into(struct troupe_infer *infer, int input)
 {
     struct troupe_shape merged;
@@ -38,6 +40,12 @@ static enum troupe_status want_scalar(const struct troupe_infer *infer, int inpu
                               troupe_shape_print(&infer->input_shapes[input], given));
 }
 
+static bool is_whole(const struct troupe_op_arg *input)
+{
+    return input->is_ref || strcmp(input->name, "value") == 0 ||
+           strcmp(input->name, "delta") == 0 || strcmp(input->name, "grad") == 0;
+}
+
 /* Input 0 is the variable; refs and gradients have its shape, the other inputs are scalars. */
 static enum troupe_status infer_update(struct troupe_infer *infer)
 {
@@ -45,9 +53,7 @@ static enum troupe_status infer_update(struct troupe_infer *infer)
     enum troupe_status status = TROUPE_OK;
     for (int i = 1; i < infer->input_count && status == TROUPE_OK; i++) {
         const struct troupe_op_arg *input = &infer->schema->inputs[i];
-        bool is_whole = input->is_ref || input->name[0] == 'g' || input->name[0] == 'd' ||
-                        (input->name[0] == 'v' && input->name[1] == 'a');
-        status = is_whole ? merge_into(infer, i) : want_scalar(infer, i);
+        status = is_whole(input) ? merge_into(infer, i) : want_scalar(infer, i);
     }
     return status;
 }

@@ -2,6 +2,7 @@
 #include "ops/kernels/idx_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -12,37 +13,54 @@
 #define TROUPE_IDX_BYTES_MAX (INT64_C(1) << 32)
 /* The type code of unsigned bytes. */
 #define TROUPE_IDX_UBYTE 0x08
+/* The longest text on why a read failed. */
+#define TROUPE_IDX_TROUBLE_MAX 160
 
 static int64_t read_u32(const unsigned char *in)
 {
     return (int64_t)in[0] << 24 | (int64_t)in[1] << 16 | (int64_t)in[2] << 8 | (int64_t)in[3];
 }
 
-/* Reads up to `bytes`; returns how many came, -1 for an error of the file. */
+/* Reads up to `bytes`; returns how many came before the end or an error of the file. */
 static int64_t read_bytes(gzFile file, unsigned char *out, int64_t bytes)
 {
     int64_t done = 0;
     while (done < bytes) {
         int64_t rest = bytes - done;
         int got = gzread(file, out + done, (unsigned)(rest < (1 << 20) ? rest : 1 << 20));
-        if (got < 0)
-            return -1;
-        if (got == 0)
+        if (got <= 0)
             break;
         done += got;
     }
     return done;
 }
 
+/* Why no more bytes come: " (Is a directory)", " (unexpected end of file)", "" at a clean end. */
+static const char *read_trouble(gzFile file, const char *path, char *out, size_t size)
+{
+    int code, cause = errno;
+    const char *text = gzerror(file, &code);
+    size_t length = strlen(path);
+    if (code == Z_OK || code == Z_STREAM_END)
+        return "";
+    if (code == Z_ERRNO)
+        text = strerror(cause);
+    else if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+        text += length + 2; /* the message has the path before it already */
+    snprintf(out, size, " (%s)", text);
+    return out;
+}
+
 static enum troupe_status read_header(gzFile file, const char *path, int rank,
                                       struct troupe_idx_file *out)
 {
     unsigned char header[4 + 4 * TROUPE_IDX_RANK_MAX];
+    char trouble[TROUPE_IDX_TROUBLE_MAX];
     int64_t wanted = 4 + 4 * rank, got = read_bytes(file, header, wanted);
     if (got < wanted)
-        return troupe_status_fail(TROUPE_DATA_LOSS,
-                                  "%s: wants an idx header of %lld bytes, has %lld", path,
-                                  (long long)wanted, (long long)(got < 0 ? 0 : got));
+        return troupe_status_fail(
+            TROUPE_DATA_LOSS, "%s: wants an idx header of %lld bytes, has %lld%s", path,
+            (long long)wanted, (long long)got, read_trouble(file, path, trouble, sizeof(trouble)));
     if (header[0] != 0 || header[1] != 0 || header[2] != TROUPE_IDX_UBYTE || header[3] != rank)
         return troupe_status_fail(TROUPE_DATA_LOSS,
                                   "%s: wants an idx file of unsigned bytes with %d dimensions "
@@ -69,6 +87,7 @@ static enum troupe_status read_header(gzFile file, const char *path, int rank,
 static enum troupe_status read_data(gzFile file, const char *path, struct troupe_idx_file *out)
 {
     size_t capacity = 0, used = 0;
+    char trouble[TROUPE_IDX_TROUBLE_MAX];
     while (used < out->bytes) {
         size_t larger = capacity ? 2 * capacity : 1 << 20;
         if (larger > out->bytes)
@@ -78,15 +97,19 @@ static enum troupe_status read_data(gzFile file, const char *path, struct troupe
             return TROUPE_RESOURCE_EXHAUSTED;
         out->data = grown;
         capacity = larger;
-        int64_t got = read_bytes(file, out->data + used, (int64_t)(capacity - used));
-        if (got > 0)
-            used += (size_t)got;
+        used += (size_t)read_bytes(file, out->data + used, (int64_t)(capacity - used));
         if (used < capacity)
-            return troupe_status_fail(TROUPE_DATA_LOSS, "%s: wants %zu bytes of data, has %zu",
-                                      path, out->bytes, used);
+            return troupe_status_fail(TROUPE_DATA_LOSS, "%s: wants %zu bytes of data, has %zu%s",
+                                      path, out->bytes, used,
+                                      read_trouble(file, path, trouble, sizeof(trouble)));
     }
     unsigned char more;
-    if (read_bytes(file, &more, 1) > 0)
+    int64_t rest = read_bytes(file, &more, 1);
+    /* The checksum of a gzip file is behind its data. */
+    const char *wrong = read_trouble(file, path, trouble, sizeof(trouble));
+    if (rest == 0 && *wrong)
+        return troupe_status_fail(TROUPE_DATA_LOSS, "%s: the file is damaged%s", path, wrong);
+    if (rest > 0)
         return troupe_status_fail(TROUPE_DATA_LOSS,
                                   "%s: has more than the %zu bytes of data that "
                                   "its header announces",

@@ -82,6 +82,31 @@ static double scalar_of(const struct troupe_tensor *tensor)
     return *(const double *)troupe_tensor_data(tensor);
 }
 
+/* The inputs that are no variables and not the value are scalars. The locks of variables are taken
+ * one by one, so that the same variable twice would wait for itself. */
+static enum troupe_status check_inputs(const struct troupe_kernel_call *call, int states, int value)
+{
+    const struct troupe_kernel *kernel = call->kernel;
+    for (int i = 0; i < states; i++) {
+        for (int j = 0; j < i; j++) {
+            if (kernel->input_resources[i] == kernel->input_resources[j])
+                return troupe_status_fail(
+                    TROUPE_INVALID_ARGUMENT,
+                    "inputs \"%s\" and \"%s\" are the same variable: wants one for each",
+                    kernel->schema->inputs[j].name, kernel->schema->inputs[i].name);
+        }
+    }
+    for (int i = states; i < kernel->input_count; i++) {
+        struct troupe_shape given = troupe_shape_of(call->inputs[i]);
+        char text[TROUPE_SHAPE_TEXT_MAX];
+        if (i != value && given.rank != 0)
+            return troupe_status_fail(
+                TROUPE_INVALID_ARGUMENT, "input \"%s\" wants a scalar, got shape %s",
+                kernel->schema->inputs[i].name, troupe_shape_print(&given, text));
+    }
+    return TROUPE_OK;
+}
+
 /* Runs `apply` over the variables of inputs 0 to states - 1, which it holds meanwhile. The output
  * is the new value of the first. `value` is the number of the input with the gradient or the
  * addend; inputs between are scalars. */
@@ -91,7 +116,7 @@ static enum troupe_status run_update(struct troupe_kernel_call *call, update_fn 
     const struct troupe_kernel *kernel = call->kernel;
     struct update update = {.value = troupe_tensor_data(call->inputs[value])};
     struct troupe_tensor *held[3];
-    enum troupe_status status = TROUPE_OK;
+    enum troupe_status status = check_inputs(call, states, value);
     int count = 0;
     for (; count < states && status == TROUPE_OK; count++) {
         struct troupe_variable *variable = troupe_variable_of(kernel->input_resources[count]);

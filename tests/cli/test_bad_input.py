@@ -152,7 +152,7 @@ class BadFiles(support.Case):
             (self.path("short", header[:9]), labels,
              "{0}: wants an idx header of 16 bytes, has 9"),
             (self.path("cut.gz", cut[:-12]), labels,
-             "{0}: wants an idx header of 16 bytes, has 12"),
+             "{0}: wants an idx header of 16 bytes, has 12 (unexpected end of file)"),
             (self.path("text", b"no idx file at all"), labels,
              "{0}: wants an idx file of unsigned bytes with 3 dimensions (magic 0x00000803), got "
              "magic 0x6e6f2069"),
