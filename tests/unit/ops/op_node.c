@@ -64,10 +64,35 @@ void op_expect(const struct troupe_tensor *got, const char *text, double toleran
     troupe_tensor_unref(wanted);
 }
 
-static void add_input(struct troupe_text *text, int index, const char *literal, enum op_known known)
+/* The text behind "ref ", NULL for an input that is no variable. */
+static const char *ref_of(const char *input)
 {
+    return strncmp(input, "ref ", 4) == 0 ? input + 4 : NULL;
+}
+
+/* Adds the shape of a tensor, or the part of it that is known. */
+static void add_shape(struct troupe_text *text, const struct troupe_tensor *tensor,
+                      enum op_known known)
+{
+    if (known == OP_KNOWS_NOTHING) {
+        troupe_text_add(text, "null");
+        return;
+    }
+    troupe_text_add(text, "[");
+    for (int i = 0; i < tensor->rank; i++) {
+        if (known == OP_KNOWS_RANKS)
+            troupe_text_addf(text, "%snull", i > 0 ? ", " : "");
+        else
+            troupe_text_addf(text, "%s%lld", i > 0 ? ", " : "", (long long)tensor->dims[i]);
+    }
+    troupe_text_add(text, "]");
+}
+
+static void add_input(struct troupe_text *text, int index, const char *input, enum op_known known)
+{
+    const char *literal = ref_of(input) ? ref_of(input) : input;
     size_t length = strcspn(literal, " ");
-    if (known == OP_KNOWS_VALUES) {
+    if (known == OP_KNOWS_VALUES && !ref_of(input)) {
         troupe_text_addf(text,
                          "{\"name\": \"i%d\", \"op\": \"Const\", \"attr\": {\"dtype\": \"%.*s\", "
                          "\"value\": %s}},\n",
@@ -75,24 +100,30 @@ static void add_input(struct troupe_text *text, int index, const char *literal, 
         return;
     }
     troupe_text_addf(text,
-                     "{\"name\": \"i%d\", \"op\": \"Placeholder\", \"attr\": {\"dtype\": \"%.*s\", "
+                     "{\"name\": \"i%d\", \"op\": \"%s\", \"attr\": {\"dtype\": \"%.*s\", "
                      "\"shape\": ",
-                     index, (int)length, literal);
+                     index, ref_of(input) ? "Variable" : "Placeholder", (int)length, literal);
     struct troupe_tensor *tensor = op_tensor(literal);
-    const char *comma = "";
-    for (int i = 0; known != OP_KNOWS_NOTHING && i < tensor->rank; i++, comma = ", ") {
-        troupe_text_addf(text, "%s", i == 0 ? "[" : comma);
-        if (known == OP_KNOWS_SHAPES)
-            troupe_text_addf(text, "%lld", (long long)tensor->dims[i]);
-        else
-            troupe_text_add(text, "null");
-    }
-    if (known == OP_KNOWS_NOTHING)
-        troupe_text_add(text, "null");
-    else
-        troupe_text_add(text, tensor->rank == 0 ? "[]" : "]");
+    add_shape(text, tensor, known);
     troupe_text_add(text, "}},\n");
     troupe_tensor_unref(tensor);
+}
+
+/* Makes the tensor of an input, or the variable that has it. */
+static void make_input(struct op_node *self, int index, const char *input)
+{
+    struct troupe_tensor *tensor = op_tensor(ref_of(input) ? ref_of(input) : input);
+    self->input_dtypes[index] = tensor->dtype;
+    if (!ref_of(input)) {
+        self->inputs[index] = tensor;
+        return;
+    }
+    struct troupe_shape shape = troupe_shape_of(tensor);
+    struct troupe_variable *variable;
+    cr_assert_eq(troupe_variable_create(tensor->dtype, &shape, &variable), TROUPE_OK);
+    troupe_variable_set(variable, tensor);
+    troupe_tensor_unref(tensor);
+    self->states[index] = &variable->resource;
 }
 
 enum troupe_status op_node_init(struct op_node *self, const char *op, const char *const *inputs,
@@ -105,8 +136,7 @@ enum troupe_status op_node_init(struct op_node *self, const char *op, const char
     troupe_text_add(&text, "{\"node\": [\n");
     for (; self->input_count < OP_INPUTS_MAX && inputs[self->input_count]; self->input_count++) {
         add_input(&text, self->input_count, inputs[self->input_count], known);
-        self->inputs[self->input_count] = op_tensor(inputs[self->input_count]);
-        self->input_dtypes[self->input_count] = self->inputs[self->input_count]->dtype;
+        make_input(self, self->input_count, inputs[self->input_count]);
     }
     troupe_text_addf(&text, "{\"name\": \"z\", \"op\": \"%s\", \"input\": [", op);
     for (int i = 0; i < self->input_count; i++)
@@ -178,8 +208,11 @@ enum troupe_status op_node_call(struct op_node *self, uint64_t step)
 void op_node_fini(struct op_node *self)
 {
     drop_outputs(self);
-    for (int i = 0; i < self->input_count; i++)
+    for (int i = 0; i < self->input_count; i++) {
         troupe_tensor_unref(self->inputs[i]);
+        if (self->states[i])
+            self->states[i]->destroy(self->states[i]);
+    }
     if (self->own)
         self->own->destroy(self->own);
     troupe_graph_destroy(self->graph);

@@ -36,8 +36,9 @@ struct troupe_tensor *op_tensor(const char *text);
 void op_expect(const struct troupe_tensor *got, const char *text, double tolerance,
                const char *what);
 
-/* Makes node "z" with the given inputs (texts as for op_tensor, up to a NULL) and members of its
- * attr object. Returns what inference returns; the message stays. */
+/* Makes node "z" with the given inputs (texts as for op_tensor, up to a NULL; "ref float32 [1]" is
+ * a variable with that value, in `states`) and members of its attr object. Returns what inference
+ * returns; the message stays. */
 enum troupe_status op_node_init(struct op_node *self, const char *op, const char *const *inputs,
                                 const char *attr, enum op_known known);
 /* Calls the kernel as of step `step`. */
