@@ -18,14 +18,15 @@ GRAPHS = {
     "duplicate_names": ['@:4:12: there is a node "a" already, in line 2'],
     "unknown_op": ['@:3:3: node "b": no op "Matmul" (did you mean "MatMul"?)'],
     "unknown_key": ['@:3:35: node "b": no key "inputs" is known here (did you mean "input"?)'],
-    "unknown_attr": ['@:3:69: node "b": op MatMul has no attr "transposea" '
+    "unknown_attr": ['@:3:63: node "b": op MatMul has no attr "transposea" '
                      '(did you mean "transpose_a"?)'],
-    "wrong_attr_type": ['@:3:84: node "b": attr "transpose_a" wants a bool, got "yes"'],
+    "wrong_attr_type": ['@:3:78: node "b": attr "transpose_a" wants a bool, got "yes"'],
     "missing_input": ['@:4:45: node "b": input "sun": no node "sun" (did you mean "sum"?)'],
     "too_few_inputs": ['node "b" (MatMul, @:3): wants 2 inputs (a, b), has 1'],
     "bad_port": ['node "b" (Identity, @:3): input "input" is "a:1", but node "a" (Const) has 1 '
                  'output'],
-    "shape_mismatch": ['node "b" (MatMul, @:4): shapes [2,2] and [1,3] do not multiply'],
+    "shape_mismatch": ['node "b" (MatMul, @:4): MatMul wants a\'s columns (2) equal to b\'s rows (1): '
+                       '[2,2] x [1,3]'],
     "broadcast_mismatch": ['node "b" (Add, @:4): shapes [2,2] and [3] do not broadcast'],
     "dtype_mismatch": ['node "b" (Add, @:4): input "y" wants float32'],
     "cycle": ["@:3:3: cycle without NextIteration: b -> c -> d -> b"],
@@ -89,11 +90,24 @@ class BadNames(support.Case):
     def test_feed(self):
         self.assert_fails([*AFFINE, "--feed", "z=1", "--fetch", "y"], 2,
                           'troupe: --feed "z": no node "z"\n')
-        self.assert_fails([*AFFINE, "--feed", "x=[[1,2,3]]", "--fetch", "y"], 2, "troupe: ?\n")
-        self.assert_fails([*AFFINE, "--feed", "x=[1,2]", "--fetch", "y"], 2, "troupe: ?\n")
-        self.assert_fails([*AFFINE, "--feed", "x=[[1,2],[3]]", "--fetch", "y"], 2, "troupe: ?\n")
-        self.assert_fails([*AFFINE, "--feed", "x=[[1,2", "--fetch", "y"], 2, "troupe: ?\n")
-        self.assert_fails([*AFFINE, "--fetch", "y"], 2, "troupe: ?\n")
+        self.assert_fails([*AFFINE, "--feed", "x=[[1,2,3]]", "--fetch", "y"], 2,
+                          'troupe: feed "x": wants shape [?,2], got [1,3]\n')
+        self.assert_fails([*AFFINE, "--feed", "x=[1,2]", "--fetch", "y"], 2,
+                          'troupe: feed "x": wants shape [?,2], got [2]\n')
+        self.assert_fails([*AFFINE, "--feed", "x=[[1,2],[3]]", "--fetch", "y"], 2,
+                          'troupe: --feed "x": ragged list: got 1 elements where the first has '
+                          '2\n')
+        self.assert_fails([*AFFINE, "--feed", "x=[[1,2", "--fetch", "y"], 2,
+                          'troupe: --feed "x": wants a JSON literal such as [[1, 2], [3, 4]], got '
+                          '"[[1,2": \']\' expected near end of file\n')
+
+    def test_nothing_fed(self):
+        """A graph and a command line that are right by themselves: the step fails."""
+        for ranks in (0, 2):
+            self.assert_fails([*AFFINE, "--fetch", "y"], 1,
+                              'troupe: examples/affine.json:2:3: node "x" (Placeholder) on rank 0, '
+                              'device CPU:0: placeholder "x" needs a value: feed it with --feed '
+                              'x=...\n', ranks=ranks)
 
 
 class BadFiles(support.Case):
@@ -117,16 +131,18 @@ class BadFiles(support.Case):
         wrong = self.path("wrong.npy")
         numpy.save(wrong, numpy.zeros((4, 2), numpy.int32))
         cases = [
-            (self.path("none.npy"), "{}: No such file or directory"),
-            (self.path("text.npy", b"1 2 3 4\n" * 10), "?"),
-            (self.path("short.npy", data[:40]), "?"),
-            (self.path("cut.npy", data[:-5]), "?"),
-            (wrong, "?"),
+            (self.path("none.npy"), '--feed "x": {}: No such file or directory'),
+            (self.path("text.npy", b"1 2 3 4\n" * 10),
+             '--feed "x": {}: no .npy file: it does not begin with "\\x93NUMPY"'),
+            (self.path("short.npy", data[:40]),
+             '--feed "x": {}: wants 118 bytes of header, has 30'),
+            (self.path("cut.npy", data[:-5]), '--feed "x": {}: wants 32 bytes of data, has 27'),
+            (wrong, 'feed "x": wants float32, got int32'),
         ]
         for path, text in cases:
             with self.subTest(path=os.path.basename(path)):
                 self.assert_fails([*AFFINE, "--feed", f"x=@{path}", "--fetch", "y"], 2,
-                                  f'troupe: --feed "x": {text.format(path)}\n')
+                                  f"troupe: {text.format(path)}\n")
 
     def idx(self, images, labels):
         """A graph that reads the data set."""
