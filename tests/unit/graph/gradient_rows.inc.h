@@ -42,8 +42,10 @@
 {.op = "Softmax", .x = {"[2,3]"}},
 {.op = "LogSoftmax", .x = {"[2,3]"}},
 {.op = "SparseSoftmaxCrossEntropyWithLogits", .x = {"[3,4]"}, .c = {"[2, 0, 3]"}, .outputs = 1},
-{.op = "SoftmaxCrossEntropyWithLogits", .x = {"[3,4]", "[3,4]"}, .low = 0.1, .high = 1,
- .outputs = 1},
+/* labels are distributions: their rows add up to 1 */
+{.op = "SoftmaxCrossEntropyWithLogits", .x = {"[3,4]", "[3,4]"},
+ .before = "{\"name\": \"labels\", \"op\": \"Softmax\", \"input\": [\"x1\"]}",
+ .inputs = "\"x0\", \"labels\"", .outputs = 1},
 /* reductions */
 {.op = "Sum", .x = {"[2,3]"}, .c = {"[0]"}},
 {.op = "Sum", .x = {"[2,3,2]"}, .c = {"[0, -1]"}, .attr = "\"keep_dims\": true"},

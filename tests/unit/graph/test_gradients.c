@@ -18,6 +18,7 @@ struct row {
     const char *op;
     const char *x[X_MAX]; /* shapes */
     const char *c[X_MAX]; /* int32 literals */
+    const char *before;   /* a node that makes an input of x, NULL for none */
     const char *inputs;   /* NULL: all of x, then all of c */
     const char *attr;     /* members of the attr object */
     double low, high;     /* both 0: -1 to 1 */
@@ -75,6 +76,8 @@ static struct troupe_graph *row_graph(const struct row *row, bool is_known)
                          "{\"name\": \"c%d\", \"op\": \"Const\", \"attr\": {\"dtype\": \"int32\", "
                          "\"value\": %s}},\n",
                          i, row->c[i]);
+    if (row->before)
+        troupe_text_addf(&text, "%s,\n", row->before);
     troupe_text_addf(&text, "{\"name\": \"z\", \"op\": \"%s\", \"input\": [", row->op);
     add_inputs(&text, row);
     troupe_text_addf(&text, "], \"attr\": {%s}}]}", row->attr ? row->attr : "");
