@@ -141,8 +141,10 @@ enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int numbe
         goto destroy;
     if (node->schema->op->resource_create) {
         status = troupe_session_resource(plan->session, number, &self->kernel.own_resource);
-        if (status != TROUPE_OK)
-            goto destroy;
+        if (status != TROUPE_OK) { /* the message names the node already */
+            kernel_part_destroy(&self->part);
+            return status;
+        }
     }
     const struct troupe_kernel_row *row =
         troupe_kernel_row_find(node->schema, "CPU", node->attrs, node->attr_count);
