@@ -318,6 +318,24 @@ static enum troupe_status check_loss(const struct troupe_graph *graph, struct tr
     return TROUPE_OK;
 }
 
+/* A gradient has the shape of what it is for, which is known where a shape on the way was not. */
+static enum troupe_status agree_on_shape(struct troupe_graph *graph, struct troupe_value x,
+                                         struct troupe_value gradient)
+{
+    if (gradient.node < 0)
+        return TROUPE_OK;
+    const struct troupe_shape *wanted = &graph->nodes[x.node].output_shapes[x.port];
+    struct troupe_shape *shape = &graph->nodes[gradient.node].output_shapes[gradient.port], before;
+    char text[TROUPE_NODE_TEXT_MAX], first[TROUPE_SHAPE_TEXT_MAX], second[TROUPE_SHAPE_TEXT_MAX];
+    before = *shape;
+    if (troupe_shape_merge(&before, wanted, shape) == TROUPE_OK)
+        return TROUPE_OK;
+    return troupe_status_fail(TROUPE_INTERNAL, "the gradient of %s has shape %s, and it has %s",
+                              troupe_node_describe(graph, x.node, text),
+                              troupe_shape_print(&before, first),
+                              troupe_shape_print(wanted, second));
+}
+
 static enum troupe_status differentiate(struct differentiator *differentiator,
                                         struct troupe_value loss, double seed,
                                         const struct troupe_value *xs, int count,
@@ -337,6 +355,8 @@ static enum troupe_status differentiate(struct differentiator *differentiator,
             status = visit(differentiator, differentiator->order[i]);
     for (int i = 0; i < count && status == TROUPE_OK; i++)
         status = flow_sum(differentiator, xs[i], &gradients[i]);
+    for (int i = 0; i < count && status == TROUPE_OK; i++)
+        status = agree_on_shape(graph, xs[i], gradients[i]);
     return status;
 }
 
