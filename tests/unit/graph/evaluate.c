@@ -169,8 +169,8 @@ static void compute(struct evaluator *evaluator, int number)
         dtypes[i] = graph->nodes[input.node].output_dtypes[input.port];
         if (input_is_ref(node, i))
             states[i] = resource_of(evaluator, ref_owner(graph, input.node));
-        else
-            inputs[i] = evaluator->values[input.node][input.port];
+        else /* a second reference, so that no kernel writes in place what others will read */
+            inputs[i] = troupe_tensor_ref(evaluator->values[input.node][input.port]);
     }
     kernel.input_dtypes = dtypes;
     kernel.input_resources = states;
@@ -189,6 +189,8 @@ static void compute(struct evaluator *evaluator, int number)
                  node->schema->op->name, troupe_status_message());
     if (kernel.row->fini)
         kernel.row->fini(&kernel);
+    for (int i = 0; i < node->input_count; i++)
+        troupe_tensor_unref(inputs[i]);
     free(inputs);
     free(states);
     free(dtypes);
