@@ -25,6 +25,12 @@ struct troupe_tensor *op_tensor(const char *text)
     return tensor;
 }
 
+/* NaN equals NaN, and an infinity itself. */
+static bool number_equal(double a, double b, double tolerance)
+{
+    return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tolerance;
+}
+
 static bool element_equal(const struct troupe_tensor *a, const struct troupe_tensor *b, int64_t i,
                           double tolerance)
 {
@@ -32,9 +38,10 @@ static bool element_equal(const struct troupe_tensor *a, const struct troupe_ten
     size_t size = troupe_dtype_size(a->dtype);
     switch (a->dtype) {
     case TROUPE_FLOAT32:
-        return fabs((double)((const float *)x)[i] - (double)((const float *)y)[i]) <= tolerance;
+        return number_equal((double)((const float *)x)[i], (double)((const float *)y)[i],
+                            tolerance);
     case TROUPE_FLOAT64:
-        return fabs(((const double *)x)[i] - ((const double *)y)[i]) <= tolerance;
+        return number_equal(((const double *)x)[i], ((const double *)y)[i], tolerance);
     case TROUPE_STRING:
         return strcmp(troupe_string_data(((struct troupe_string *const *)x)[i]),
                       troupe_string_data(((struct troupe_string *const *)y)[i])) == 0;
