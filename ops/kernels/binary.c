@@ -25,8 +25,8 @@ static inline double modulus_float64(double a, double b)
     X(real_div, a / b)                                                                             \
     X(floor_div, floor(a / b))                                                                     \
     X(floor_mod, NAME(modulus)(a, b))                                                              \
-    X(maximum, (a > b) | (a != a) ? a : b)                                                         \
-    X(minimum, (a < b) | (a != a) ? a : b)                                                         \
+    X(maximum, ((a > b) | (a != a)) ? a : b)                                                       \
+    X(minimum, ((a < b) | (a != a)) ? a : b)                                                       \
     X(pow, pow(a, b))                                                                              \
     X(squared_difference, (a - b) * (a - b))                                                       \
     X(tanh_grad, b *(1 - a * a))                                                                   \
