@@ -2,6 +2,7 @@
 #include "ops/kernels/nn.h"
 #include "ops/families.h"
 #include "ops/gradient.h"
+#include "ops/kernels/math.h"
 
 /* ---- Shapes ---- */
 
@@ -212,8 +213,6 @@ static enum troupe_status gradient_cross_entropy(struct troupe_gradient *gradien
 static const struct troupe_kernel_row bias_add_row = TROUPE_KERNEL(troupe_kernel_bias_add);
 static const struct troupe_kernel_row bias_add_grad_row =
     TROUPE_KERNEL(troupe_kernel_bias_add_grad);
-static const struct troupe_kernel_row relu_row = TROUPE_KERNEL(troupe_kernel_relu);
-static const struct troupe_kernel_row relu_grad_row = TROUPE_KERNEL(troupe_kernel_relu_grad);
 static const struct troupe_kernel_row softmax_row = TROUPE_KERNEL(troupe_kernel_softmax);
 static const struct troupe_kernel_row log_softmax_row = TROUPE_KERNEL(troupe_kernel_log_softmax);
 static const struct troupe_kernel_row cross_entropy_row =
@@ -246,19 +245,19 @@ const struct troupe_op troupe_ops_nn[] = {
      .doc = "max(features, 0); NaN stays NaN.",
      .inputs = "features: T",
      .outputs = "activations: T",
-     .attrs = "T: {float32, float64}",
+     .attrs = "T: {float32, float64, int32, int64, uint8}",
      .infer = troupe_infer_unchanged,
      .gradient = gradient_relu,
-     .kernels = &relu_row,
+     .kernels = &troupe_unary_kernels[TROUPE_UNARY_relu].row,
      .kernel_count = 1},
     {.name = "ReluGrad",
      .doc = "The gradient of Relu: gradients where features > 0, else 0.",
      .inputs = "gradients: T, features: T",
      .outputs = "backprops: T",
-     .attrs = "T: {float32, float64}",
+     .attrs = "T: {float32, float64, int32, int64, uint8}",
      .infer = infer_same_shapes,
      .no_gradient = "second derivatives of Relu are not there",
-     .kernels = &relu_grad_row,
+     .kernels = &troupe_binary_kernels[TROUPE_BINARY_relu_grad].row,
      .kernel_count = 1},
     {.name = "Softmax",
      .doc = "exp(logits) over its sum along the last dimension.",

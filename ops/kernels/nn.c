@@ -4,8 +4,9 @@
 #include "ops/kernels/nn.h"
 
 #include <math.h>
-#include <string.h>
 
+#include "ops/kernels/math.h"
+#include "ops/kernels/reduce.h"
 #include "ops/kernels/shapes.h"
 #include "ops/tensor.h"
 
@@ -92,93 +93,44 @@ enum troupe_status troupe_kernel_log_softmax(struct troupe_kernel_call *call)
     return run_rows(call, log_softmax_float32, log_softmax_float64, 0);
 }
 
-/* Element by element over the whole tensor. */
-static enum troupe_status run_elements(struct troupe_kernel_call *call, rows_fn *single,
-                                       rows_fn *twice, int other)
-{
-    struct troupe_tensor *out;
-    const void *in = troupe_tensor_data(call->inputs[0]);
-    enum troupe_status status = troupe_call_output_like(call, 0, 0, &out);
-    if (status != TROUPE_OK)
-        return status;
-    struct rows rows = {.in = in,
-                        .other = other ? troupe_tensor_data(call->inputs[other]) : NULL,
-                        .out = troupe_tensor_data_mutable(out)};
-    troupe_parallel_for(call->parallel, troupe_tensor_elements(out), TROUPE_NN_GRAIN,
-                        is_single(call) ? single : twice, &rows);
-    return TROUPE_OK;
-}
-
-enum troupe_status troupe_kernel_relu(struct troupe_kernel_call *call)
-{
-    return run_elements(call, relu_float32, relu_float64, 0);
-}
-
-enum troupe_status troupe_kernel_relu_grad(struct troupe_kernel_call *call)
-{
-    struct troupe_shape gradients = troupe_shape_of(call->inputs[0]);
-    struct troupe_shape features = troupe_shape_of(call->inputs[1]);
-    if (!troupe_shape_equal(&gradients, &features)) {
-        char first[TROUPE_SHAPE_TEXT_MAX], second[TROUPE_SHAPE_TEXT_MAX];
-        return troupe_status_fail(
-            TROUPE_INVALID_ARGUMENT, "wants inputs of one shape, got %s and %s",
-            troupe_shape_print(&gradients, first), troupe_shape_print(&features, second));
-    }
-    return run_elements(call, relu_grad_float32, relu_grad_float64, 1);
-}
-
-/* A tensor with channels as [outer, channels, inner]. */
-static void split_channels(const struct troupe_kernel_call *call,
-                           const struct troupe_tensor *tensor, int64_t *outer, int64_t *channels,
-                           int64_t *inner)
+/* The axis of the channels. */
+static int channel_axis(const struct troupe_kernel_call *call)
 {
     const char *format = troupe_kernel_attr(call->kernel, "data_format")->value.s;
-    int rank = troupe_tensor_rank(tensor);
-    int axis = format[1] == 'C' && rank > 2 ? 1 : rank - 1;
-    const int64_t *dims = troupe_tensor_dims(tensor);
-    *outer = troupe_dims_product(dims, 0, axis);
-    *channels = dims[axis];
-    *inner = troupe_dims_product(dims, axis + 1, rank);
+    int rank = troupe_tensor_rank(call->inputs[0]);
+    return format[1] == 'C' && rank > 2 ? 1 : rank - 1;
 }
 
 enum troupe_status troupe_kernel_bias_add(struct troupe_kernel_call *call)
 {
-    struct troupe_shape shape[1];
-    enum troupe_status status = troupe_call_shapes(call, shape);
-    if (status != TROUPE_OK)
-        return status;
-    int64_t outer, channels, inner;
-    split_channels(call, call->inputs[0], &outer, &channels, &inner);
-    const void *in = troupe_tensor_data(call->inputs[0]);
+    const struct troupe_elementwise *add = &troupe_binary_kernels[TROUPE_BINARY_add];
+    const struct troupe_tensor *inputs[] = {call->inputs[0], call->inputs[1]};
     struct troupe_tensor *out;
-    status = troupe_call_output_like(call, 0, 0, &out);
+    struct troupe_shape shape;
+    enum troupe_status status = troupe_call_shapes(call, &shape);
+    if (status == TROUPE_OK)
+        status = troupe_call_output_like(call, 0, 0, &out);
     if (status != TROUPE_OK)
         return status;
-    if (is_single(call))
-        bias_add_float32(in, troupe_tensor_data(call->inputs[1]), troupe_tensor_data_mutable(out),
-                         outer, channels, inner);
-    else
-        bias_add_float64(in, troupe_tensor_data(call->inputs[1]), troupe_tensor_data_mutable(out),
-                         outer, channels, inner);
+    /* The bias as a tensor that broadcasts: sizes of 1 behind the channels. */
+    struct troupe_shape shapes[] = {shape, troupe_shape_scalar()};
+    int axis = channel_axis(call);
+    shapes[1].rank = shape.rank - axis;
+    shapes[1].dims[0] = shape.dims[axis];
+    for (int i = 1; i < shapes[1].rank; i++)
+        shapes[1].dims[i] = 1;
+    troupe_elementwise_apply(call->parallel, add->run[out->dtype], add->grain, out, inputs, shapes,
+                             2);
     return TROUPE_OK;
 }
 
 enum troupe_status troupe_kernel_bias_add_grad(struct troupe_kernel_call *call)
 {
-    enum troupe_status status = troupe_call_outputs(call);
-    if (status != TROUPE_OK)
-        return status;
-    int64_t outer, channels, inner;
-    split_channels(call, call->inputs[0], &outer, &channels, &inner);
-    struct troupe_tensor *out = call->outputs[0];
-    memset(troupe_tensor_data_mutable(out), 0, troupe_tensor_bytes(out));
-    if (is_single(call))
-        bias_add_grad_float32(troupe_tensor_data(call->inputs[0]), troupe_tensor_data_mutable(out),
-                              outer, channels, inner);
-    else
-        bias_add_grad_float64(troupe_tensor_data(call->inputs[0]), troupe_tensor_data_mutable(out),
-                              outer, channels, inner);
-    return TROUPE_OK;
+    struct troupe_shape shape;
+    enum troupe_status status = troupe_call_shapes(call, &shape);
+    if (status == TROUPE_OK)
+        status = troupe_call_sum(call, ~(1U << channel_axis(call)), &shape);
+    return status;
 }
 
 /* ---- Cross entropies ---- */

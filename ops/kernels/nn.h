@@ -6,8 +6,6 @@
 
 troupe_compute_fn troupe_kernel_bias_add;
 troupe_compute_fn troupe_kernel_bias_add_grad;
-troupe_compute_fn troupe_kernel_relu;
-troupe_compute_fn troupe_kernel_relu_grad;
 troupe_compute_fn troupe_kernel_softmax;
 troupe_compute_fn troupe_kernel_log_softmax;
 troupe_compute_fn troupe_kernel_cross_entropy;

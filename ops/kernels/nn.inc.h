@@ -1,48 +1,10 @@
 /* A template of nn.c, for one floating TYPE. */
 
-static void NAME(relu)(void *context, int64_t begin, int64_t end)
-{
-    const struct rows *rows = context;
-    const TYPE *in = rows->in;
-    TYPE *out = rows->out;
-    for (int64_t i = begin; i < end; i++)
-        out[i] = in[i] < 0 ? 0 : in[i];
-}
-
-static void NAME(relu_grad)(void *context, int64_t begin, int64_t end)
-{
-    const struct rows *rows = context;
-    const TYPE *gradients = rows->in, *features = rows->other;
-    TYPE *out = rows->out;
-    for (int64_t i = begin; i < end; i++)
-        out[i] = features[i] > 0 ? gradients[i] : 0;
-}
-
-static void NAME(bias_add)(const TYPE *in, const TYPE *bias, TYPE *out, int64_t outer,
-                           int64_t channels, int64_t inner)
-{
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < inner; i++) {
-                int64_t at = (o * channels + c) * inner + i;
-                out[at] = in[at] + bias[c];
-            }
-}
-
-static void NAME(bias_add_grad)(const TYPE *in, TYPE *out, int64_t outer, int64_t channels,
-                                int64_t inner)
-{
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < inner; i++)
-                out[c] += in[(o * channels + c) * inner + i];
-}
-
 /* The row's maximum, and the logarithm of the sum of exp(x - maximum). */
 static TYPE NAME(log_sum)(const TYPE *in, int64_t columns, TYPE *maximum)
 {
-    TYPE largest = in[0], sum = 0;
-    for (int64_t i = 1; i < columns; i++)
+    TYPE largest = -(TYPE)INFINITY, sum = 0;
+    for (int64_t i = 0; i < columns; i++)
         largest = in[i] > largest ? in[i] : largest;
     for (int64_t i = 0; i < columns; i++)
         sum += EXP(in[i] - largest);
@@ -57,8 +19,8 @@ static void NAME(softmax)(void *context, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         const TYPE *in = (const TYPE *)rows->in + r * columns;
         TYPE *out = (TYPE *)rows->out + r * columns;
-        TYPE largest = in[0], sum = 0;
-        for (int64_t i = 1; i < columns; i++)
+        TYPE largest = -(TYPE)INFINITY, sum = 0;
+        for (int64_t i = 0; i < columns; i++)
             largest = in[i] > largest ? in[i] : largest;
         for (int64_t i = 0; i < columns; i++)
             sum += out[i] = EXP(in[i] - largest);
@@ -84,7 +46,7 @@ static void NAME(cross_entropy)(void *context, int64_t begin, int64_t end)
 {
     const struct rows *rows = context;
     int64_t columns = rows->columns;
-    for (int64_t r = begin; r < end && columns > 0; r++) {
+    for (int64_t r = begin; r < end; r++) {
         const TYPE *in = (const TYPE *)rows->in + r * columns;
         const TYPE *labels = (const TYPE *)rows->other + r * columns;
         TYPE *backprop = (TYPE *)rows->second + r * columns;
@@ -103,7 +65,7 @@ static void NAME(sparse_cross_entropy)(void *context, int64_t begin, int64_t end
 {
     const struct rows *rows = context;
     int64_t columns = rows->columns;
-    for (int64_t r = begin; r < end && columns > 0; r++) {
+    for (int64_t r = begin; r < end; r++) {
         const TYPE *in = (const TYPE *)rows->in + r * columns;
         TYPE *backprop = (TYPE *)rows->second + r * columns;
         int64_t label = rows->labels_are_long ? ((const int64_t *)rows->other)[r]

@@ -280,42 +280,50 @@ static enum troupe_status reduce_to_one(struct reducing *self, struct troupe_par
     return TROUPE_OK;
 }
 
-/* Makes output 0 and reduces input 0 into it. */
-static enum troupe_status call_reduce(struct troupe_kernel_call *call,
-                                      const struct reduction *const *of_dtype)
+/* Makes output 0, of shape `out_shape`, and reduces input 0 into it. */
+static enum troupe_status reduce_into(struct troupe_kernel_call *call,
+                                      const struct reduction *reduction, unsigned axes,
+                                      const struct troupe_shape *out_shape)
 {
     const struct troupe_tensor *in = call->inputs[0];
-    struct troupe_shape shape = troupe_shape_of(in), out_shape;
+    struct troupe_shape shape = troupe_shape_of(in);
     struct troupe_tensor *out;
-    unsigned reduced;
-    enum troupe_status status = troupe_call_shapes(call, &out_shape);
-    if (status == TROUPE_OK)
-        status = troupe_reduce_axes(call->inputs[1], shape.rank, &reduced);
-    if (status == TROUPE_OK)
-        status = troupe_call_output(call, 0, out_shape.rank, out_shape.dims, &out);
-    if (status != TROUPE_OK)
+    enum troupe_status status = troupe_call_output(call, 0, out_shape->rank, out_shape->dims, &out);
+    if (status != TROUPE_OK || out->elements == 0)
         return status;
-    struct reducing self = {.reduction = of_dtype[in->dtype],
+    struct reducing self = {.reduction = reduction,
                             .in = troupe_tensor_data(in),
                             .out = troupe_tensor_data_mutable(out),
                             .size = (int64_t)troupe_dtype_size(in->dtype)};
-    split_axes(&self, &shape, reduced);
-    if (out->elements == 0)
-        return TROUPE_OK;
     if (in->elements == 0) {
-        self.reduction->start(self.out, out->elements);
+        reduction->start(self.out, out->elements);
         return TROUPE_OK;
     }
+    split_axes(&self, &shape, axes);
     if (out->elements == 1 && !self.run_is_kept && self.run > TROUPE_PIECE)
         return reduce_to_one(&self, call->parallel);
     int64_t each = in->elements / out->elements;
     int64_t grain = each < TROUPE_PIECE ? TROUPE_PIECE / each : 1;
     /* Short parts of rows would be read without any use of the cache's lines. */
-    if (self.run_is_kept && grain < 16)
-        grain = 16;
+    if (self.run_is_kept && grain < TROUPE_LANES)
+        grain = TROUPE_LANES;
     troupe_parallel_for(call->parallel, out->elements, grain,
                         self.run_is_kept ? reduce_rows : reduce_runs, &self);
     return TROUPE_OK;
+}
+
+static enum troupe_status call_reduce(struct troupe_kernel_call *call,
+                                      const struct reduction *const *of_dtype)
+{
+    const struct troupe_tensor *in = call->inputs[0];
+    struct troupe_shape shape;
+    unsigned axes;
+    enum troupe_status status = troupe_call_shapes(call, &shape);
+    if (status == TROUPE_OK)
+        status = troupe_reduce_axes(call->inputs[1], in->rank, &axes);
+    if (status == TROUPE_OK)
+        status = reduce_into(call, of_dtype[in->dtype], axes, &shape);
+    return status;
 }
 
 #define TROUPE_NUMBERS(stem)                                                                       \
@@ -332,6 +340,12 @@ TROUPE_ROW(min, TROUPE_NUMBERS)
 TROUPE_ROW(all, TROUPE_BOOLS)
 TROUPE_ROW(any, TROUPE_BOOLS)
 #undef TROUPE_ROW
+
+enum troupe_status troupe_call_sum(struct troupe_kernel_call *call, unsigned axes,
+                                   const struct troupe_shape *shape)
+{
+    return reduce_into(call, sum_of[call->inputs[0]->dtype], axes, shape);
+}
 
 enum troupe_status troupe_kernel_sum(struct troupe_kernel_call *call)
 {
