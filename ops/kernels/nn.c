@@ -66,18 +66,17 @@ static int64_t rows_of(const struct troupe_tensor *tensor)
 }
 
 /* An op whose output has the shape of input 0, in place when that is free. */
-static enum troupe_status run_rows(struct troupe_kernel_call *call, rows_fn *single, rows_fn *twice,
-                                   int other)
+static enum troupe_status run_rows(struct troupe_kernel_call *call, rows_fn *single, rows_fn *twice)
 {
     struct troupe_tensor *out;
+    struct troupe_shape shape;
     const void *in = troupe_tensor_data(call->inputs[0]);
-    enum troupe_status status = troupe_call_output_like(call, 0, 0, &out);
+    enum troupe_status status = troupe_call_shapes(call, &shape);
+    if (status == TROUPE_OK)
+        status = troupe_call_output_like(call, 0, 0, &out);
     if (status != TROUPE_OK)
         return status;
-    struct rows rows = {.in = in,
-                        .other = other ? troupe_tensor_data(call->inputs[other]) : NULL,
-                        .out = troupe_tensor_data_mutable(out),
-                        .columns = last_of(out)};
+    struct rows rows = {.in = in, .out = troupe_tensor_data_mutable(out), .columns = last_of(out)};
     troupe_parallel_for(call->parallel, rows_of(out), grain_rows(rows.columns),
                         is_single(call) ? single : twice, &rows);
     return TROUPE_OK;
@@ -85,12 +84,12 @@ static enum troupe_status run_rows(struct troupe_kernel_call *call, rows_fn *sin
 
 enum troupe_status troupe_kernel_softmax(struct troupe_kernel_call *call)
 {
-    return run_rows(call, softmax_float32, softmax_float64, 0);
+    return run_rows(call, softmax_float32, softmax_float64);
 }
 
 enum troupe_status troupe_kernel_log_softmax(struct troupe_kernel_call *call)
 {
-    return run_rows(call, log_softmax_float32, log_softmax_float64, 0);
+    return run_rows(call, log_softmax_float32, log_softmax_float64);
 }
 
 /* The axis of the channels. */
