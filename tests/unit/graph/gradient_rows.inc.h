@@ -69,6 +69,10 @@
 {.op = "SoftmaxCrossEntropyWithLogits", .x = {"[3,4]", "[3,4]"},
  .before = "{\"name\": \"labels\", \"op\": \"Softmax\", \"input\": [\"x1\"]}",
  .inputs = "\"x0\", \"labels\"", .outputs = 1},
+{.op = "BatchMatMulV2", .x = {"[2,2,3]", "[2,3,2]"}},
+{.op = "BatchMatMulV2", .x = {"[3,2]", "[2,3,2]"}, .attr = "\"adj_x\": true"},
+{.op = "BatchMatMulV2", .x = {"[2,1,2,3]", "[3,2,3]"}, .attr = "\"adj_y\": true"},
+{.op = "BatchMatMulV2", .x = {"[1,3,2]", "[4,2,3]"}, .attr = "\"adj_x\": true, \"adj_y\": true"},
 /* reductions */
 {.op = "Sum", .x = {"[2,3]"}, .c = {"[0]"}},
 {.op = "Sum", .x = {"[2,3,2]"}, .c = {"[0, -1]"}, .attr = "\"keep_dims\": true"},
@@ -78,6 +82,15 @@
 {.op = "Min", .x = {"[2,3,2]"}, .c = {"[0, 2]"}},
 {.op = "Max", .x = {"[2,3]"}, .c = {"[1]"}},
 {.op = "Max", .x = {"[2,3]"}, .c = {"[0]"}, .attr = "\"keep_dims\": true"},
+/* the shapes alone do not tell which axis is gone */
+{.op = "Sum", .x = {"[2,2]"}, .c = {"[1]"}},
+{.op = "Mean", .x = {"[3,3,3]"}, .c = {"-2"}},
+{.op = "Max", .x = {"[2,2]"}, .c = {"[0]"}},
+/* axes of size 1, none, all */
+{.op = "Sum", .x = {"[1,3,1]"}, .c = {"[0]"}},
+{.op = "Mean", .x = {"[2,3]"}, .c = {"[]"}},
+{.op = "Mean", .x = {"[2,3]"}, .c = {"[0, 1]"}},
+{.op = "Sum", .x = {"[]"}, .c = {"[]"}},
 /* shapes */
 {.op = "Reshape", .x = {"[2,3]"}, .c = {"[3, 2]"}},
 {.op = "Reshape", .x = {"[2,3]"}, .c = {"[-1]"}},
