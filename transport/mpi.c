@@ -233,6 +233,7 @@ static enum troupe_status status_of_error(int error)
     return class == MPI_ERR_TRUNCATE ? TROUPE_DATA_LOSS : TROUPE_UNAVAILABLE;
 }
 
+/* Without a transfer: a message came. */
 struct completion {
     struct troupe_transfer *transfer;
     enum troupe_status status;
@@ -245,6 +246,10 @@ static struct completion completion_of(struct troupe_mpi_transport *transport, i
     int index = transport->completed[which];
     struct completion done = {.transfer = transport->owners[index]};
     const MPI_Status *status = &transport->statuses[which];
+    if (index == TROUPE_MPI_MAIL_REQUEST) {
+        troupe_mpi_mail_came(transport, status, has_errors ? status->MPI_ERROR : MPI_SUCCESS);
+        return done;
+    }
     done.status = has_errors ? status_of_error(status->MPI_ERROR) : TROUPE_OK;
     MPI_Count count = 0;
     int cancelled = 0;
@@ -270,8 +275,8 @@ static struct completion completion_of(struct troupe_mpi_transport *transport, i
 
 static void compact(struct troupe_mpi_transport *transport)
 {
-    int kept = 0;
-    for (int i = 0; i < transport->count; i++) {
+    int kept = TROUPE_MPI_FIRST_REQUEST;
+    for (int i = kept; i < transport->count; i++) {
         if (!transport->owners[i])
             continue;
         transport->owners[kept] = transport->owners[i];
@@ -285,9 +290,7 @@ static void compact(struct troupe_mpi_transport *transport)
 
 static int test_requests(struct troupe_mpi_transport *transport)
 {
-    if (transport->count == 0)
-        return 0;
-    int count = 0;
+    int count = 0, events = 0;
     int error = MPI_Testsome(transport->count, transport->requests, &count, transport->completed,
                              transport->statuses);
     if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS) {
@@ -305,11 +308,15 @@ static int test_requests(struct troupe_mpi_transport *transport)
     for (int i = 0; i < count; i++)
         all[i] = completion_of(transport, i, error == MPI_ERR_IN_STATUS);
     compact(transport);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (!all[i].transfer)
+            continue;
         troupe_mpi_finish(transport, all[i].transfer, all[i].status, all[i].bytes);
+        events++;
+    }
     if (all != few)
         free(all);
-    return count;
+    return events;
 }
 
 static int mpi_progress(struct troupe_transport *base)
@@ -325,7 +332,7 @@ static int mpi_progress(struct troupe_transport *base)
 
 static bool has_sends(const struct troupe_mpi_transport *transport)
 {
-    for (int i = 0; i < transport->count; i++)
+    for (int i = TROUPE_MPI_FIRST_REQUEST; i < transport->count; i++)
         if (transport->owners[i]->internal[INTERNAL_VERB] == &verb_send)
             return true;
     return false;
@@ -361,11 +368,11 @@ static void mpi_destroy(struct troupe_transport *base)
     struct troupe_mpi_transport *transport = mpi_of(base);
     drain(transport);
     troupe_mpi_self_cancel(transport);
-    for (int i = 0; i < transport->count; i++)
+    for (int i = TROUPE_MPI_FIRST_REQUEST; i < transport->count; i++)
         if (transport->owners[i]->internal[INTERNAL_VERB] == &verb_receive)
             MPI_Cancel(&transport->requests[i]);
     uint64_t deadline = troupe_clock_ns() + TROUPE_MPI_DRAIN_NS;
-    while (transport->count > 0 && troupe_clock_ns() < deadline)
+    while (transport->count > TROUPE_MPI_FIRST_REQUEST && troupe_clock_ns() < deadline)
         test_requests(transport);
     troupe_mpi_mail_destroy(transport);
     free_all(transport);
@@ -444,8 +451,14 @@ enum troupe_status troupe_transport_mpi_create(const void *communicator,
     int error = read_communicator(transport, caller);
     enum troupe_status status =
         error == MPI_SUCCESS ? TROUPE_OK : troupe_mpi_fail("duplicating the communicator", error);
-    if (status == TROUPE_OK)
+    if (status == TROUPE_OK && !grow(transport))
+        status = TROUPE_RESOURCE_EXHAUSTED;
+    if (status == TROUPE_OK) {
+        transport->requests[TROUPE_MPI_MAIL_REQUEST] = MPI_REQUEST_NULL;
+        transport->owners[TROUPE_MPI_MAIL_REQUEST] = NULL;
+        transport->count = TROUPE_MPI_FIRST_REQUEST;
         status = troupe_mpi_mail_create(transport);
+    }
     if (status != TROUPE_OK) {
         free_all(transport);
         return status;

@@ -34,7 +34,8 @@ struct troupe_mpi_mail {
     struct outgoing *sending;          /* progress only, as all below */
     struct outgoing *own, **own_end;   /* to this rank, oldest first */
     unsigned char block[BLOCK_BYTES];
-    MPI_Request receive;  /* of a block, or of the rest of a message */
+    bool came; /* what the transport's first request was to receive, and is not taken */
+    MPI_Status came_status;
     unsigned char *whole; /* the message whose rest is awaited; NULL: a block is */
     uint64_t whole_bytes;
     int from;
@@ -63,11 +64,16 @@ static void give_up(struct troupe_mpi_transport *transport, const char *what, in
     transport->base.ops->abort(&transport->base, 3);
 }
 
+/* The receive of a block, or of the rest of a message. */
+static MPI_Request *receive_of(struct troupe_mpi_transport *transport)
+{
+    return &transport->requests[TROUPE_MPI_MAIL_REQUEST];
+}
+
 static void post_block(struct troupe_mpi_transport *transport)
 {
-    struct troupe_mpi_mail *mail = transport->mail;
-    int error = MPI_Irecv(mail->block, BLOCK_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_BLOCK,
-                          transport->messages, &mail->receive);
+    int error = MPI_Irecv(transport->mail->block, BLOCK_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_BLOCK,
+                          transport->messages, receive_of(transport));
     if (error != MPI_SUCCESS)
         give_up(transport, "MPI_Irecv", error);
 }
@@ -77,7 +83,6 @@ enum troupe_status troupe_mpi_mail_create(struct troupe_mpi_transport *transport
     transport->mail = troupe_calloc(1, sizeof(*transport->mail));
     if (!transport->mail)
         return TROUPE_RESOURCE_EXHAUSTED;
-    transport->mail->receive = MPI_REQUEST_NULL;
     transport->mail->own_end = &transport->mail->own;
     post_block(transport);
     return TROUPE_OK;
@@ -231,7 +236,7 @@ static void take_block(struct troupe_mpi_transport *transport, int from, int cou
     memcpy(mail->whole, mail->block + HEADER_BYTES, (size_t)first);
     mail->whole_bytes = bytes;
     int error = MPI_Irecv(mail->whole + first, (int)(bytes - first), MPI_BYTE, from, TAG_REST,
-                          transport->messages, &mail->receive);
+                          transport->messages, receive_of(transport));
     if (error != MPI_SUCCESS)
         give_up(transport, "MPI_Irecv", error);
 }
@@ -251,31 +256,31 @@ static void take_rest(struct troupe_mpi_transport *transport, int count)
     post_block(transport);
 }
 
-/* The most messages taken in one call, so that other work of progress gets its turn. */
-#define RECEIVE_BATCH 64
+void troupe_mpi_mail_came(struct troupe_mpi_transport *transport, const MPI_Status *status,
+                          int error)
+{
+    if (error != MPI_SUCCESS)
+        give_up(transport, "receiving a message", error);
+    transport->mail->came = true;
+    transport->mail->came_status = *status;
+}
 
-/* Messages are kept by MPI until somebody can be told of them. */
+/* Takes what came; it is kept until somebody can be told of it. */
 static int receive(struct troupe_mpi_transport *transport)
 {
     struct troupe_mpi_mail *mail = transport->mail;
-    int events = 0;
-    while (transport->base.handler && events < RECEIVE_BATCH) {
-        int done = 0, count = 0;
-        MPI_Status status;
-        int error = MPI_Test(&mail->receive, &done, &status);
-        if (error == MPI_SUCCESS && done)
-            error = MPI_Get_count(&status, MPI_BYTE, &count);
-        if (error != MPI_SUCCESS)
-            give_up(transport, "MPI_Test", error);
-        if (!done)
-            break;
-        if (mail->whole)
-            take_rest(transport, count);
-        else
-            take_block(transport, status.MPI_SOURCE, count);
-        events++;
-    }
-    return events;
+    int count = 0;
+    if (!mail->came || !transport->base.handler)
+        return 0;
+    int error = MPI_Get_count(&mail->came_status, MPI_BYTE, &count);
+    if (error != MPI_SUCCESS)
+        give_up(transport, "MPI_Get_count", error);
+    mail->came = false;
+    if (mail->whole)
+        take_rest(transport, count);
+    else
+        take_block(transport, mail->came_status.MPI_SOURCE, count);
+    return 1;
 }
 
 int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport)
@@ -293,12 +298,15 @@ bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport)
 }
 
 /* True when MPI does not use the receive's memory any more. */
-static bool cancel_receive(struct troupe_mpi_mail *mail)
+static bool cancel_receive(struct troupe_mpi_transport *transport)
 {
-    int done = 0, error = MPI_Cancel(&mail->receive);
+    MPI_Request *request = receive_of(transport);
+    if (*request == MPI_REQUEST_NULL)
+        return true;
+    int done = 0, error = MPI_Cancel(request);
     uint64_t deadline = troupe_clock_ns() + TROUPE_MPI_DRAIN_NS;
     while (error == MPI_SUCCESS && !done && troupe_clock_ns() < deadline)
-        error = MPI_Test(&mail->receive, &done, MPI_STATUS_IGNORE);
+        error = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     return done;
 }
 
@@ -320,7 +328,7 @@ void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport)
                 MPI_Request_free(&message->requests[i]);
     }
     /* A rest that a lost rank will not send cannot be waited for: its memory stays MPI's. */
-    if (!cancel_receive(mail))
+    if (!cancel_receive(transport))
         return;
     free(mail->whole);
     free(mail);

@@ -19,7 +19,9 @@ struct troupe_mpi_transport {
 
     /* What workers hand to progress: a stack, newest first, that is taken whole and turned. */
     _Atomic(struct troupe_transfer *) commands;
-    /* Started requests, dense; owners[i] is the transfer of requests[i]. Progress only. */
+    /* Started requests, dense; owners[i] is the transfer of requests[i]. The first is the receive
+     * of messages, which has no owner: one MPI call then tests everything, where a second would run
+     * all of MPI's progress once more. Progress only. */
     MPI_Request *requests;
     struct troupe_transfer **owners;
     int *completed;
@@ -30,11 +32,17 @@ struct troupe_mpi_transport {
     struct troupe_mpi_mail *mail; /* messages: mpi_message.c */
 };
 
-/* Messages. `progress` returns the number of events; `drain` says whether all have gone. */
+/* The place of the receive of messages among the requests. */
+enum { TROUPE_MPI_MAIL_REQUEST = 0, TROUPE_MPI_FIRST_REQUEST = 1 };
+
+/* Messages. `create` wants room for its request; `came` takes note that it is done; `progress`
+ * returns the number of events; `is_empty` says whether all have gone. */
 TROUPE_MUST_USE enum troupe_status troupe_mpi_mail_create(struct troupe_mpi_transport *transport);
 TROUPE_MUST_USE enum troupe_status troupe_mpi_mail_send(struct troupe_mpi_transport *transport,
                                                         int to, uint32_t kind, const void *data,
                                                         size_t bytes);
+void troupe_mpi_mail_came(struct troupe_mpi_transport *transport, const MPI_Status *status,
+                          int error);
 int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport);
 bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport);
 void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport);
