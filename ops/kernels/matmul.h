@@ -5,5 +5,6 @@
 #include "ops/kernel.h"
 
 troupe_compute_fn troupe_kernel_matmul;
+troupe_compute_fn troupe_kernel_batch_matmul;
 
 #endif
