@@ -59,7 +59,7 @@ static int all_reduce_tag(const struct caster *caster, int number)
     const struct troupe_partition *partition = &caster->plan->partition;
     const struct troupe_node *wanted = &caster->graph->nodes[number];
     const struct troupe_attr *key = troupe_attr_find(wanted->attrs, wanted->attr_count, "key");
-    int tag = caster->plan->first_tag + partition->tag_count;
+    int tag = caster->plan->first_tag + partition->tag_count * caster->plan->session->window;
     for (int i = 0; i < partition->order_count; i++) {
         const struct troupe_node *node = &caster->graph->nodes[partition->order[i]];
         if (node->schema != wanted->schema)

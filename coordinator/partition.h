@@ -23,7 +23,7 @@ struct troupe_signature {
 struct troupe_crossing {
     struct troupe_value value;
     int from_rank, to_rank;
-    int tag;         /* its first tag, counted from the plan's first */
+    int tag;         /* its first tag of a window of one, counted from the plan's first */
     bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
     size_t bytes;
@@ -35,7 +35,7 @@ struct troupe_partition {
     bool *keep; /* by node number */
     struct troupe_crossing *crossings;
     int crossing_count;
-    int tag_count;
+    int tag_count; /* for each iteration in flight */
 };
 
 /* FAILED: NOT_FOUND and INVALID_ARGUMENT come from the graph's own functions. */

@@ -246,9 +246,9 @@ static enum troupe_status build(struct troupe_plan *plan)
     enum troupe_status status =
         troupe_partition_make(session->graph, &plan->signature, &plan->partition);
     if (status == TROUPE_OK)
-        status = troupe_runtime_take_tags(session->runtime,
-                                          plan->partition.tag_count + count_all_reduces(plan),
-                                          &plan->first_tag);
+        status = troupe_runtime_take_tags(
+            session->runtime, plan->partition.tag_count * session->window + count_all_reduces(plan),
+            &plan->first_tag);
     if (status == TROUPE_OK)
         status = troupe_stage_create(session->window, &plan->stage);
     if (status != TROUPE_OK)

@@ -328,7 +328,10 @@ enum troupe_status troupe_run_execute(struct troupe_plan *plan, const struct tro
     plan_start(plan, run);
     state_begin(state, plan);
     uint64_t steps = run->steps == 0 ? TROUPE_RUN_ENDLESS : (uint64_t)run->steps;
-    troupe_stage_admit(plan->stage, plan->first_iteration + steps);
+    /* A rank without actors has nothing to wait for: it would count through all steps at once. It
+     * follows the others when their end is known. */
+    if (plan->part_count > 0)
+        troupe_stage_admit(plan->stage, plan->first_iteration + steps);
     replay_letters(session);
     wait_for_end(state);
     pthread_mutex_lock(&state->lock);

@@ -3,9 +3,10 @@
  * An edge whose shape is known is one message of exactly its bytes, received straight into the
  * consumer's tensor and posted when the iteration is admitted; another length stands for a dead
  * token. Other edges send a header first, on a tag of its own so that headers posted ahead never
- * take a payload. Invariant: both ends run in every iteration, dead ones included, so that messages
- * always pair up. Of every `window` sends the last is synchronous: a producer is never more than
- * two windows ahead of its consumer. */
+ * take a payload. Iterations in flight have tags of their own: their messages are posted in any
+ * order. Invariant: both ends run in every iteration, dead ones included, so that messages always
+ * pair up. Of every `window` sends the last is synchronous: a producer is never more than two
+ * windows ahead of its consumer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,14 @@
 static size_t dead_bytes(const struct troupe_crossing *crossing)
 {
     return crossing->bytes == 1 ? 2 : 1;
+}
+
+/* The first tag of an iteration's slot. */
+static int slot_tag(const struct troupe_plan *plan, const struct troupe_crossing *crossing,
+                    int slot)
+{
+    int window = plan->session->window, width = crossing->is_static ? 1 : 2;
+    return plan->first_tag + crossing->tag * window + slot * width;
 }
 
 /* Describes why a firing failed, for the thread's message. */
@@ -158,15 +167,14 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
     self->part = (struct troupe_plan_part){plan, crossing->value.node, send_part_destroy};
     self->crossing = crossing;
     self->window = window;
-    int tag = plan->first_tag + crossing->tag;
     for (int i = 0; i < window; i++) {
         struct send_slot *slot = &self->slots[i];
+        int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;
         slot->header = (struct troupe_transfer){
             .done = send_header_done, .peer = crossing->to_rank, .tag = tag};
-        slot->payload = (struct troupe_transfer){.done = send_payload_done,
-                                                 .peer = crossing->to_rank,
-                                                 .tag = crossing->is_static ? tag : tag + 1};
+        slot->payload = (struct troupe_transfer){
+            .done = send_payload_done, .peer = crossing->to_rank, .tag = payload_tag};
         struct troupe_transfer *paced = crossing->is_static ? &slot->payload : &slot->header;
         paced->synchronous = i == window - 1;
     }
@@ -325,18 +333,17 @@ enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int numb
     self->part = (struct troupe_plan_part){plan, crossing->value.node, receive_part_destroy};
     self->crossing = crossing;
     self->window = window;
-    int tag = plan->first_tag + crossing->tag;
     for (int i = 0; i < window; i++) {
         struct receive_slot *slot = &self->slots[i];
+        int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;
         slot->header = (struct troupe_transfer){.done = receive_header_done,
                                                 .data = slot->header_bytes,
                                                 .bytes = sizeof(slot->header_bytes),
                                                 .peer = crossing->from_rank,
                                                 .tag = tag};
-        slot->payload = (struct troupe_transfer){.done = receive_payload_done,
-                                                 .peer = crossing->from_rank,
-                                                 .tag = crossing->is_static ? tag : tag + 1};
+        slot->payload = (struct troupe_transfer){
+            .done = receive_payload_done, .peer = crossing->from_rank, .tag = payload_tag};
     }
     spec->name = plan->session->graph->nodes[crossing->value.node].name;
     spec->behave = receive_behave;
