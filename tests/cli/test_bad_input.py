@@ -28,7 +28,8 @@ GRAPHS = {
     "shape_mismatch": ['node "b" (MatMul, @:4): MatMul wants a\'s columns (2) equal to b\'s rows (1): '
                        '[2,2] x [1,3]'],
     "broadcast_mismatch": ['node "b" (Add, @:4): shapes [2,2] and [3] do not broadcast'],
-    "dtype_mismatch": ['node "b" (Add, @:4): input "y" wants float32'],
+    "dtype_mismatch": ['node "b" (Add, @:4): input "y" wants float32, as attr "T" or the inputs '
+                       'before it say, got int32 from "c"'],
     "cycle": ["@:3:3: cycle without NextIteration: b -> c -> d -> b"],
     "unsatisfiable_device": ['@:3:3: node "b" (Identity): device "/job:worker/task:7": the cluster '
                              'has worker tasks 0 to 0'],
