@@ -62,11 +62,14 @@ class Ending(support.Case):
             self.assertEqual(process.returncode, status)
             self.assertRegex(errors, r"(?m)^troupe: interrupted at step \d+$")
 
+    def is_rank_zero(self, pid):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return b"OMPI_COMM_WORLD_RANK=0" in file.read().split(b"\0")
+
     def test_idle(self):
         """With rank 0 halted the other rank has nothing to do, and uses under 2% of a core."""
         process, pids = self.start_training(2)
-        zero = next(pid for pid in pids if b"OMPI_COMM_WORLD_RANK=0\0" in
-                    open(f"/proc/{pid}/environ", "rb").read())
+        zero = next(pid for pid in pids if self.is_rank_zero(pid))
         other = next(pid for pid in pids if pid != zero)
         os.kill(zero, signal.SIGSTOP)
         try:
