@@ -18,36 +18,16 @@ struct family {
 };
 
 static const struct family families[] = {
-#ifdef TROUPE_HAVE_MATH
     {troupe_ops_math, &troupe_ops_math_count},
-#endif
-#ifdef TROUPE_HAVE_NN
     {troupe_ops_nn, &troupe_ops_nn_count},
-#endif
-#ifdef TROUPE_HAVE_REDUCE
     {troupe_ops_reduce, &troupe_ops_reduce_count},
-#endif
-#ifdef TROUPE_HAVE_MATMUL
     {troupe_ops_matmul, &troupe_ops_matmul_count},
-#endif
-#ifdef TROUPE_HAVE_ARRAY
     {troupe_ops_array, &troupe_ops_array_count},
-#endif
-#ifdef TROUPE_HAVE_RANDOM
     {troupe_ops_random, &troupe_ops_random_count},
-#endif
-#ifdef TROUPE_HAVE_STATE
     {troupe_ops_state, &troupe_ops_state_count},
-#endif
-#ifdef TROUPE_HAVE_CONTROL
     {troupe_ops_control, &troupe_ops_control_count},
-#endif
-#ifdef TROUPE_HAVE_DATA
     {troupe_ops_data, &troupe_ops_data_count},
-#endif
-#ifdef TROUPE_HAVE_COLLECTIVE
     {troupe_ops_collective, &troupe_ops_collective_count},
-#endif
     {NULL, NULL},
 };
 

@@ -507,26 +507,3 @@ void troupe_pool_wake(struct troupe_pool *pool)
         pthread_mutex_unlock(&pool->turn_lock);
     }
 }
-
-int troupe_pool_default_workers(int processes_on_host)
-{
-    int cpus = 1;
-
-    /* The kernel's mask may be larger than cpu_set_t: grow until it fits. */
-    for (int size = 1024; size <= 1 << 20; size *= 2) {
-        size_t bytes = CPU_ALLOC_SIZE(size);
-        cpu_set_t *set = CPU_ALLOC(size);
-        bool read = set != NULL && sched_getaffinity(0, bytes, set) == 0;
-
-        if (read)
-            cpus = CPU_COUNT_S(bytes, set);
-        CPU_FREE(set);
-        if (read)
-            break;
-    }
-    if (processes_on_host > 1)
-        cpus /= processes_on_host;
-    if (cpus > TROUPE_POOL_MAX_WORKERS)
-        cpus = TROUPE_POOL_MAX_WORKERS;
-    return cpus < 1 ? 1 : cpus;
-}

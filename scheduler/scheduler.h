@@ -72,8 +72,8 @@ void troupe_worker_poll(struct troupe_worker *worker);
 int troupe_worker_index(const struct troupe_worker *worker);
 struct troupe_pool *troupe_worker_pool(const struct troupe_worker *worker);
 
-/* CPUs of the process's cpuset divided by `processes_on_host` (at least 1): the default number
- * of workers. */
+/* Cores (CPUs, without hwloc) of the process's cpuset divided by `processes_on_host` (at least 1):
+ * the default number of workers. */
 int troupe_pool_default_workers(int processes_on_host);
 
 #endif
