@@ -28,14 +28,9 @@ enum troupe_status troupe_session_send_all(struct troupe_session *session, uint3
     return status;
 }
 
-/* The transport's handler; called from progress. */
-void troupe_session_receive(void *context, int from, uint32_t kind, const void *data, size_t bytes)
+void troupe_runtime_receive(void *context, int from, uint32_t kind, const void *data, size_t bytes)
 {
     struct troupe_runtime *runtime = context;
-    struct troupe_session *session = runtime->session;
-    /* Between sessions only a failure that everybody has heard of already can come. */
-    if (!session || troupe_run_receive(session, kind, data, bytes))
-        return;
     struct troupe_letter *letter = malloc(sizeof(*letter) + bytes);
     if (!letter) {
         troupe_runtime_abort(runtime, 3);
@@ -47,22 +42,37 @@ void troupe_session_receive(void *context, int from, uint32_t kind, const void *
     letter->bytes = bytes;
     if (bytes > 0)
         memcpy(letter->data, data, bytes);
-    pthread_mutex_lock(&session->lock);
-    if (session->last)
-        session->last->next = letter;
-    else
-        session->first = letter;
-    session->last = letter;
-    pthread_mutex_unlock(&session->lock);
-    atomic_store(&session->letter_came, 1);
-    troupe_pool_wake(runtime->pool);
+    pthread_mutex_lock(&runtime->lock);
+    if (runtime->session && troupe_run_receive(runtime->session, kind, data, bytes)) {
+        free(letter);
+    } else {
+        if (runtime->last)
+            runtime->last->next = letter;
+        else
+            runtime->first = letter;
+        runtime->last = letter;
+        atomic_store(&runtime->letter_came, 1);
+    }
+    struct troupe_pool *pool = runtime->pool;
+    pthread_mutex_unlock(&runtime->lock);
+    troupe_pool_wake(pool);
 }
 
-static struct troupe_letter *take_letter(struct troupe_session *session, uint32_t kind)
+void troupe_runtime_drop_letters(struct troupe_runtime *runtime)
 {
-    pthread_mutex_lock(&session->lock);
-    atomic_store(&session->letter_came, 0);
-    struct troupe_letter *before = NULL, *letter = session->first;
+    while (runtime->first) {
+        struct troupe_letter *letter = runtime->first;
+        runtime->first = letter->next;
+        free(letter);
+    }
+    runtime->last = NULL;
+}
+
+static struct troupe_letter *take_letter(struct troupe_runtime *runtime, uint32_t kind)
+{
+    pthread_mutex_lock(&runtime->lock);
+    atomic_store(&runtime->letter_came, 0);
+    struct troupe_letter *before = NULL, *letter = runtime->first;
     while (letter && kind && letter->kind != kind) {
         before = letter;
         letter = letter->next;
@@ -71,11 +81,11 @@ static struct troupe_letter *take_letter(struct troupe_session *session, uint32_
         if (before)
             before->next = letter->next;
         else
-            session->first = letter->next;
-        if (session->last == letter)
-            session->last = before;
+            runtime->first = letter->next;
+        if (runtime->last == letter)
+            runtime->last = before;
     }
-    pthread_mutex_unlock(&session->lock);
+    pthread_mutex_unlock(&runtime->lock);
     return letter;
 }
 
@@ -85,8 +95,8 @@ enum troupe_status troupe_session_await(struct troupe_session *session, uint32_t
     enum troupe_status status = TROUPE_OK;
     struct troupe_letter *letter;
     troupe_runtime_await(session->runtime);
-    while (!(letter = take_letter(session, kind)) && status == TROUPE_OK)
-        status = troupe_pool_drive(session->runtime->pool, &session->letter_came, 0);
+    while (!(letter = take_letter(session->runtime, kind)) && status == TROUPE_OK)
+        status = troupe_pool_drive(session->runtime->pool, &session->runtime->letter_came, 0);
     troupe_runtime_unawait(session->runtime);
     if (!letter)
         return status;

@@ -210,10 +210,11 @@ bool troupe_run_receive(struct troupe_session *session, uint32_t kind, const voi
 /* Letters that came before this rank was ready for the run are handled now. */
 static void replay_letters(struct troupe_session *session)
 {
-    pthread_mutex_lock(&session->lock);
-    struct troupe_letter *letter = session->first, *rest = NULL, **tail = &rest;
-    session->first = session->last = NULL;
-    pthread_mutex_unlock(&session->lock);
+    struct troupe_runtime *runtime = session->runtime;
+    pthread_mutex_lock(&runtime->lock);
+    struct troupe_letter *letter = runtime->first, *rest = NULL, **tail = &rest;
+    runtime->first = runtime->last = NULL;
+    pthread_mutex_unlock(&runtime->lock);
     struct troupe_letter *newest = NULL;
     while (letter) {
         struct troupe_letter *next = letter->next;
@@ -227,14 +228,14 @@ static void replay_letters(struct troupe_session *session)
         }
         letter = next;
     }
-    pthread_mutex_lock(&session->lock);
+    pthread_mutex_lock(&runtime->lock);
     if (rest) {
-        newest->next = session->first;
-        session->first = rest;
-        if (!session->last)
-            session->last = newest;
+        newest->next = runtime->first;
+        runtime->first = rest;
+        if (!runtime->last)
+            runtime->last = newest;
     }
-    pthread_mutex_unlock(&session->lock);
+    pthread_mutex_unlock(&runtime->lock);
 }
 
 static void plan_start(struct troupe_plan *plan, const struct troupe_run *run)
@@ -315,7 +316,7 @@ static void state_begin(struct troupe_run_state *state, struct troupe_plan *plan
     state->reports = 0;
     state->end = 0;
     atomic_store(&state->is_final, 0);
-    state->number++;
+    state->number = ++plan->session->runtime->runs;
     state->is_active = true;
     pthread_mutex_unlock(&state->lock);
 }

@@ -28,6 +28,9 @@ enum troupe_status troupe_runtime_wrap(struct troupe_transport *transport, int w
     if (!runtime)
         return TROUPE_RESOURCE_EXHAUSTED;
     runtime->transport = transport;
+    pthread_mutex_init(&runtime->lock, NULL);
+    transport->handler = troupe_runtime_receive;
+    transport->handler_context = runtime;
     if (workers == 0)
         workers = troupe_pool_default_workers(transport->ranks_on_host);
     struct troupe_pool_options pool = {
@@ -37,8 +40,13 @@ enum troupe_status troupe_runtime_wrap(struct troupe_transport *transport, int w
         .poll_on_worker0_only = transport->main_thread_only,
         .poll_pending = &transport->pending,
     };
+    /* Its threads may receive before it is known here. */
+    pthread_mutex_lock(&runtime->lock);
     enum troupe_status status = troupe_pool_create(&pool, &runtime->pool);
+    pthread_mutex_unlock(&runtime->lock);
     if (status != TROUPE_OK) {
+        transport->handler = NULL;
+        pthread_mutex_destroy(&runtime->lock);
         free(runtime);
         return status;
     }
@@ -90,6 +98,8 @@ void troupe_runtime_destroy(struct troupe_runtime *runtime)
     bool owns_mpi = runtime->owns_mpi;
     troupe_pool_destroy(runtime->pool);
     runtime->transport->ops->destroy(runtime->transport);
+    troupe_runtime_drop_letters(runtime);
+    pthread_mutex_destroy(&runtime->lock);
     free(runtime);
     if (owns_mpi)
         troupe_transport_mpi_fini();

@@ -148,6 +148,9 @@ static enum troupe_status open_here(struct troupe_session *session, const char *
 
 static void session_free(struct troupe_session *session)
 {
+    pthread_mutex_lock(&session->runtime->lock);
+    session->runtime->session = NULL;
+    pthread_mutex_unlock(&session->runtime->lock);
     for (int i = 0; i < session->plan_count; i++)
         troupe_plan_destroy(session->plans[i]);
     free(session->plans);
@@ -157,16 +160,9 @@ static void session_free(struct troupe_session *session)
     }
     free(session->resources);
     troupe_session_free_loops(session);
-    while (session->first) {
-        struct troupe_letter *letter = session->first;
-        session->first = letter->next;
-        free(letter);
-    }
-    session->runtime->session = NULL;
     troupe_run_state_destroy(session->run);
     troupe_graph_destroy(session->graph);
     free(session->strategy);
-    pthread_mutex_destroy(&session->lock);
     free(session);
 }
 
@@ -181,15 +177,14 @@ enum troupe_status troupe_session_open(struct troupe_runtime *runtime, const cha
     if (!session)
         return TROUPE_RESOURCE_EXHAUSTED;
     session->runtime = runtime;
-    pthread_mutex_init(&session->lock, NULL);
     enum troupe_status status = troupe_run_state_create(&session->run);
     if (status != TROUPE_OK) {
         session_free(session);
         return status;
     }
-    runtime->transport->handler = troupe_session_receive;
-    runtime->transport->handler_context = runtime;
+    pthread_mutex_lock(&runtime->lock);
     runtime->session = session;
+    pthread_mutex_unlock(&runtime->lock);
     status = open_here(session, path, options);
     if (status != TROUPE_OK) {
         session_free(session);

@@ -28,15 +28,6 @@ enum troupe_session_message {
     TROUPE_MESSAGE_CLOSE      /* 0 -> serving ranks */
 };
 
-/* A received message that waits to be looked at. */
-struct troupe_letter {
-    struct troupe_letter *next;
-    int from;
-    uint32_t kind;
-    size_t bytes;
-    unsigned char data[];
-};
-
 /* State by the name of the node that owns it. */
 struct troupe_session_resource {
     char *name;
@@ -60,11 +51,6 @@ struct troupe_session {
     struct troupe_loop *loops;
     int loop_count;
 
-    /* Letters, in the order in which they came; guarded by `lock`. */
-    pthread_mutex_t lock;
-    struct troupe_letter *first, *last;
-    _Atomic(int) letter_came; /* a driver's done flag */
-
     struct troupe_run_state *run; /* run.h */
     _Atomic(int) stop_requested;
 };
@@ -86,9 +72,6 @@ TROUPE_MUST_USE enum troupe_status troupe_session_await(struct troupe_session *s
  * rank that rank 0 heard of) with its message, or TROUPE_OK when there was none. */
 TROUPE_MUST_USE enum troupe_status troupe_session_agree(struct troupe_session *session,
                                                         enum troupe_status status);
-
-/* The transport's message handler; its context is the runtime. */
-void troupe_session_receive(void *context, int from, uint32_t kind, const void *data, size_t bytes);
 
 /* The state of a node that owns some, made when it is first asked for. */
 TROUPE_MUST_USE enum troupe_status troupe_session_resource(struct troupe_session *session, int node,
