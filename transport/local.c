@@ -230,7 +230,8 @@ static int local_progress(struct troupe_transport *transport)
     struct local_item *item = endpoint->done.first;
     struct local_message *message = NULL;
     list_init(&endpoint->done);
-    if (transport->handler) { /* otherwise they are kept until somebody can be told of them */
+    troupe_message_fn *handler = atomic_load(&transport->handler);
+    if (handler) { /* otherwise they are kept until somebody can be told of them */
         message = endpoint->messages;
         endpoint->messages = NULL;
         endpoint->messages_end = &endpoint->messages;
@@ -247,8 +248,8 @@ static int local_progress(struct troupe_transport *transport)
     }
     while (message) {
         struct local_message *next = message->next;
-        transport->handler(transport->handler_context, message->from, message->kind, message->data,
-                           message->bytes);
+        handler(transport->handler_context, message->from, message->kind, message->data,
+                message->bytes);
         free(message);
         message = next;
         events++;

@@ -34,6 +34,7 @@ struct troupe_mpi_mail {
     struct outgoing *sending;          /* progress only, as all below */
     struct outgoing *own, **own_end;   /* to this rank, oldest first */
     unsigned char block[BLOCK_BYTES];
+    troupe_message_fn *handler; /* as this call of progress found it */
     bool came; /* what the transport's first request was to receive, and is not taken */
     MPI_Status came_status;
     unsigned char *whole; /* the message whose rest is awaited; NULL: a block is */
@@ -186,7 +187,8 @@ static int finish_sent(struct troupe_mpi_transport *transport)
 static int deliver_own(struct troupe_mpi_transport *transport)
 {
     struct troupe_mpi_mail *mail = transport->mail;
-    if (!transport->base.handler)
+    troupe_message_fn *handler = atomic_load(&transport->base.handler);
+    if (!handler)
         return 0;
     struct outgoing *message = mail->own;
     mail->own = NULL;
@@ -194,8 +196,8 @@ static int deliver_own(struct troupe_mpi_transport *transport)
     int events = 0;
     while (message) {
         struct outgoing *next = message->next;
-        transport->base.handler(transport->base.handler_context, message->to, message->kind,
-                                message->data + HEADER_BYTES, message->bytes);
+        handler(transport->base.handler_context, message->to, message->kind,
+                message->data + HEADER_BYTES, message->bytes);
         free(message);
         atomic_fetch_sub(&transport->base.pending, 1);
         message = next;
@@ -208,8 +210,7 @@ static void deliver(struct troupe_mpi_transport *transport, const unsigned char 
                     uint64_t bytes)
 {
     struct troupe_mpi_mail *mail = transport->mail;
-    transport->base.handler(transport->base.handler_context, mail->from, mail->kind, data,
-                            (size_t)bytes);
+    mail->handler(transport->base.handler_context, mail->from, mail->kind, data, (size_t)bytes);
 }
 
 /* A block has come: the message is whole, or its rest is posted. */
@@ -270,7 +271,8 @@ static int receive(struct troupe_mpi_transport *transport)
 {
     struct troupe_mpi_mail *mail = transport->mail;
     int count = 0;
-    if (!mail->came || !transport->base.handler)
+    mail->handler = atomic_load(&transport->base.handler);
+    if (!mail->came || !mail->handler)
         return 0;
     int error = MPI_Get_count(&mail->came_status, MPI_BYTE, &count);
     if (error != MPI_SUCCESS)

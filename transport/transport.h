@@ -68,9 +68,11 @@ struct troupe_transport {
     int rank, size;
     int ranks_on_host; /* how many of them share this host */
     int tag_limit;
-    bool main_thread_only;      /* progress must be called by the thread that created it */
-    _Atomic(int64_t) pending;   /* transfers queued and not done: the pool's poll_pending */
-    troupe_message_fn *handler; /* set once by the owner before the first progress */
+    bool main_thread_only;    /* progress must be called by the thread that created it */
+    _Atomic(int64_t) pending; /* transfers queued and not done: the pool's poll_pending */
+    /* Of messages, which are kept while it is NULL. Threads may be in progress when the owner sets
+     * it: all that it reads, handler_context first, is to be in place before. */
+    _Atomic(troupe_message_fn *) handler;
     void *handler_context;
 };
 

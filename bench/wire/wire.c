@@ -186,8 +186,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: mpirun -n 2 bench_wire [BLOCKS, 1 to %d]\n", BLOCKS_MAX);
         bench.transport->ops->abort(bench.transport, 2);
     }
-    bench.transport->handler = take_message;
     bench.transport->handler_context = &bench;
+    atomic_store(&bench.transport->handler, take_message);
     if (bench.transport->rank == 0)
         printf("microseconds one way: median; ratio to raw MPI: median (range) of %d blocks\n"
                "%8s %10s %10s %6s %21s %6s\n",

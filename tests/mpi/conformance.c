@@ -118,6 +118,25 @@ static void barrier(struct troupe_transport *transport, struct inbox *inbox)
     wait_for_messages(transport, inbox, number + 1);
 }
 
+/* What comes before there is a handler waits for it, in order. */
+static void case_no_handler(struct troupe_transport *transport, struct inbox *inbox)
+{
+    unsigned char data[64];
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = pattern(transport->rank, i);
+    for (uint32_t kind = 0; kind < 3; kind++)
+        for (int to = 0; to < transport->size; to++)
+            CHECK(transport,
+                  transport->ops->message(transport, to, kind, data, sizeof(data)) == TROUPE_OK);
+    uint64_t end = troupe_clock_ns() + UINT64_C(20000000);
+    while (troupe_clock_ns() < end)
+        transport->ops->progress(transport);
+    CHECK(transport, inbox->next[transport->rank] == 0);
+    transport->handler_context = inbox;
+    atomic_store(&transport->handler, take_message);
+    wait_for_messages(transport, inbox, 3);
+}
+
 /* ---- Channels ---- */
 
 static int right(const struct troupe_transport *transport)
@@ -429,8 +448,7 @@ static void case_all_reduce(struct troupe_transport *transport)
 void conformance_run(struct troupe_transport *transport)
 {
     struct inbox inbox = {.transport = transport};
-    transport->handler = take_message;
-    transport->handler_context = &inbox;
+    case_no_handler(transport, &inbox);
     case_messages(transport, &inbox);
     case_sizes(transport);
     case_order(transport);
@@ -449,5 +467,6 @@ void conformance_run(struct troupe_transport *transport)
     while (atomic_load(&transport->pending) > 0 && troupe_clock_ns() < deadline)
         transport->ops->progress(transport);
     CHECK(transport, atomic_load(&transport->pending) == 0);
-    transport->handler = NULL;
+    troupe_message_fn *none = NULL;
+    atomic_store(&transport->handler, none);
 }

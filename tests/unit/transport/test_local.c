@@ -144,8 +144,8 @@ Test(local, messages_wait_for_a_handler)
     start(ranks);
     cr_assert_eq(ranks[0]->ops->message(ranks[0], 1, 5, "abc", 3), TROUPE_OK);
     cr_assert_eq(progress(ranks[1]), 0);
-    ranks[1]->handler = count_message;
     ranks[1]->handler_context = &count;
+    atomic_store(&ranks[1]->handler, count_message);
     cr_assert_eq(ranks[0]->ops->message(ranks[0], 1, 6, "abc", 3), TROUPE_OK);
     cr_assert_eq(progress(ranks[1]), 2);
     cr_assert_eq(count, 2);
