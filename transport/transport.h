@@ -72,7 +72,7 @@ struct troupe_transport {
     _Atomic(int64_t) pending; /* transfers queued and not done: the pool's poll_pending */
     /* Of messages, which are kept while it is NULL. Threads may be in progress when the owner sets
      * it: all that it reads, handler_context first, is to be in place before. */
-    _Atomic(troupe_message_fn *) handler;
+    troupe_message_fn *_Atomic handler;
     void *handler_context;
 };
 
