@@ -22,7 +22,7 @@ def torch_ms(steps):
     model = torch.nn.Sequential(
         torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 128), torch.nn.ReLU(),
         torch.nn.Linear(128, 10))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
     loss_of = torch.nn.CrossEntropyLoss()
     data = torch.rand(60000, 784)
     labels = torch.randint(0, 10, (60000,))
