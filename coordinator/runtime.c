@@ -29,8 +29,8 @@ enum troupe_status troupe_runtime_wrap(struct troupe_transport *transport, int w
         return TROUPE_RESOURCE_EXHAUSTED;
     runtime->transport = transport;
     pthread_mutex_init(&runtime->lock, NULL);
-    transport->handler = troupe_runtime_receive;
     transport->handler_context = runtime;
+    transport->handler = troupe_runtime_receive;
     if (workers == 0)
         workers = troupe_pool_default_workers(transport->ranks_on_host);
     struct troupe_pool_options pool = {
