@@ -18,14 +18,20 @@ ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROO
                    OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1")
 
 
+# A small quarantine, so that AddressSanitizer's own memory does not look like growth.
+def sanitizer(*options):
+    given = os.environ.get("ASAN_OPTIONS")
+    return ":".join(([given] if given else []) + ["quarantine_size_mb=1", *options])
+
+
 # Open MPI unloads modules that have leaked, so that no suppression could name them; the leaks of the
 # command itself show without mpirun.
-RANKS_ENVIRONMENT = dict(ENVIRONMENT, ASAN_OPTIONS=":".join(
-    filter(None, [os.environ.get("ASAN_OPTIONS"), "detect_leaks=0"])))
+ALONE_ENVIRONMENT = dict(ENVIRONMENT, ASAN_OPTIONS=sanitizer())
+RANKS_ENVIRONMENT = dict(ENVIRONMENT, ASAN_OPTIONS=sanitizer("detect_leaks=0"))
 
 
 def environment(ranks):
-    return ENVIRONMENT if ranks == 0 else RANKS_ENVIRONMENT
+    return ALONE_ENVIRONMENT if ranks == 0 else RANKS_ENVIRONMENT
 
 
 def command(arguments, ranks):
@@ -96,6 +102,11 @@ def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid):
+    with open(f"/proc/{pid}/statm", encoding="utf-8") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def wait_for(condition, seconds):

@@ -54,6 +54,24 @@ class Training(support.Case):
                     self.assertIn(f"Recv {pair} from rank", plan)
                 self.assertIn("Send ", plan)
 
+    def rss_at(self, process, ranks, step):
+        """The largest resident memory of the job's processes, in bytes, when `step` is reached."""
+        line = support.wait_for_line(process.stderr, rf"step {step}/", 60)
+        self.assertIsNotNone(line, f"step {step} was not reached")
+        pids = [process.pid] if ranks == 0 else support.children(process.pid)
+        return max(support.resident_bytes(pid) for pid in pids)
+
+    def test_memory_is_flat(self):
+        for ranks, steps in ((0, 200000), (2, 40000)):
+            with self.subTest(ranks=ranks):
+                process = support.start("run", f"{support.GRAPHS}/line.json", "--strategy",
+                                        "data-parallel", "--steps", str(steps), ranks=ranks)
+                first = self.rss_at(process, ranks, steps // 10)
+                last = self.rss_at(process, ranks, steps - steps // 20)
+                process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 0)
+                self.assertLess(last - first, 3 << 20)
+
     def test_progress(self):
         process = support.start("run", SMALL, "--steps", "100")
         output, errors = process.communicate(timeout=60)
