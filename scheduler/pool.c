@@ -18,6 +18,10 @@
 #define POLL_PERIOD_NS 20000
 #define NAP_FIRST_NS   20000
 #define NAP_LAST_NS    1000000
+/* A wait that lasts makes naps longer, by a sixteenth each: a nap stays short beside the wait, and
+ * idling costs next to nothing. */
+#define NAP_IDLE_NS    5000000
+#define NAP_IDLE_SHARE 16
 /* Every so many searches the injected tasks go first, so that a busy worker cannot starve them. */
 #define INJECTED_PERIOD 61
 /* A driver with a deadline reads the clock every so many tasks. */
@@ -244,7 +248,8 @@ static uint64_t worker_sleep(struct troupe_worker *worker, const struct troupe_w
         atomic_store_explicit(&pool->napping, 0, memory_order_seq_cst);
     if (!naps || *woken_out)
         return NAP_FIRST_NS;
-    return nap_ns * 2 < NAP_LAST_NS ? nap_ns * 2 : NAP_LAST_NS;
+    uint64_t next = nap_ns < NAP_LAST_NS ? nap_ns * 2 : nap_ns + nap_ns / NAP_IDLE_SHARE;
+    return next < NAP_IDLE_NS ? next : NAP_IDLE_NS;
 }
 
 /* Ends a search. The last searcher to find a task looks for somebody to search on. */
