@@ -45,12 +45,14 @@ def start(*arguments, ranks=0, **options):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+# A session of its own for each job: when a rank ends with a failure, mpirun signals process groups.
 class Case(unittest.TestCase):
     def troupe(self, *arguments, ranks=0, seconds=60, stdout=subprocess.PIPE):
         """Runs the command to its end: (exit status, standard output, its own messages)."""
         try:
             done = subprocess.run(command(arguments, ranks), cwd=ROOT, env=environment(ranks),
-                                  text=True, stdout=stdout, stderr=subprocess.PIPE, timeout=seconds)
+                                  text=True, stdout=stdout, stderr=subprocess.PIPE, timeout=seconds,
+                                  start_new_session=True)
         except subprocess.TimeoutExpired as expired:
             self.fail(f"{arguments} with {ranks} ranks took over {seconds} s; "
                       f"standard error: {expired.stderr}")
