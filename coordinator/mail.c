@@ -104,26 +104,20 @@ enum troupe_status troupe_session_await(struct troupe_session *session, uint32_t
     return TROUPE_OK;
 }
 
-static enum troupe_status send_verdict(struct troupe_session *session, enum troupe_status status)
+/* Adds {status, message}. */
+static void put_outcome(struct troupe_text *text, enum troupe_status status)
 {
-    struct troupe_text text;
-    troupe_text_init(&text);
-    troupe_wire_put_u64(&text, (uint64_t)status);
-    troupe_wire_put_string(&text, status == TROUPE_OK ? "" : troupe_status_message());
-    enum troupe_status sent = troupe_session_send_all(session, TROUPE_MESSAGE_VERDICT, &text);
-    troupe_text_fini(&text);
-    return sent == TROUPE_OK ? status : sent;
+    troupe_wire_put_u64(text, (uint64_t)status);
+    troupe_wire_put_string(text, status == TROUPE_OK ? "" : troupe_status_message());
 }
 
 /* Reads {status, message}; leaves the message as the thread's. */
-static enum troupe_status read_verdict(const struct troupe_letter *letter)
+static enum troupe_status get_outcome(struct troupe_wire_reader *reader)
 {
-    struct troupe_wire_reader reader;
-    troupe_wire_reader_init(&reader, letter->data, letter->bytes);
-    uint64_t status = troupe_wire_get_u64(&reader);
-    char *message = troupe_wire_get_string(&reader);
-    enum troupe_status result = troupe_wire_close(&reader, "verdict");
-    if (result == TROUPE_OK && status != TROUPE_OK)
+    uint64_t status = troupe_wire_get_u64(reader);
+    char *message = troupe_wire_get_string(reader);
+    enum troupe_status result = TROUPE_OK;
+    if (!reader->failed && status != TROUPE_OK)
         result = troupe_status_fail(status < TROUPE_STATUS_COUNT ? (enum troupe_status)status
                                                                  : TROUPE_INTERNAL,
                                     "%s", message ? message : "");
@@ -131,15 +125,51 @@ static enum troupe_status read_verdict(const struct troupe_letter *letter)
     return result;
 }
 
+static enum troupe_status send_verdict(struct troupe_session *session, enum troupe_status status)
+{
+    struct troupe_text text;
+    troupe_text_init(&text);
+    put_outcome(&text, status);
+    enum troupe_status sent = troupe_session_send_all(session, TROUPE_MESSAGE_VERDICT, &text);
+    troupe_text_fini(&text);
+    return sent == TROUPE_OK ? status : sent;
+}
+
+static enum troupe_status read_verdict(const struct troupe_letter *letter)
+{
+    struct troupe_wire_reader reader;
+    troupe_wire_reader_init(&reader, letter->data, letter->bytes);
+    enum troupe_status result = get_outcome(&reader);
+    return result == TROUPE_OK ? troupe_wire_close(&reader, "verdict") : result;
+}
+
+/* How another rank did, and whether it came to agree on the same thing. */
+static enum troupe_status read_outcome(const struct troupe_letter *letter, uint64_t subject)
+{
+    struct troupe_wire_reader reader;
+    troupe_wire_reader_init(&reader, letter->data, letter->bytes);
+    uint64_t its = troupe_wire_get_u64(&reader);
+    enum troupe_status result = get_outcome(&reader);
+    if (result == TROUPE_OK)
+        result = troupe_wire_close(&reader, "outcome");
+    if (result == TROUPE_OK && its != subject)
+        result = troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                    "rank %d asks for another run than rank 0: in collective use "
+                                    "all ranks give the same feeds, fetches, targets and steps",
+                                    letter->from);
+    return result;
+}
+
 /* Rank 0 hears how every other rank did; the first failure, its own first, is the verdict. */
-static enum troupe_status gather_outcomes(struct troupe_session *session, enum troupe_status status)
+static enum troupe_status gather_outcomes(struct troupe_session *session, enum troupe_status status,
+                                          uint64_t subject)
 {
     char *message = status == TROUPE_OK ? NULL : troupe_strdup(troupe_status_message());
     for (int i = 1; i < session->runtime->transport->size; i++) {
         struct troupe_letter *letter;
-        enum troupe_status other = troupe_session_await(session, TROUPE_MESSAGE_OPENED, &letter);
+        enum troupe_status other = troupe_session_await(session, TROUPE_MESSAGE_OUTCOME, &letter);
         if (other == TROUPE_OK) {
-            other = read_verdict(letter);
+            other = read_outcome(letter, subject);
             free(letter);
         }
         if (status == TROUPE_OK && other != TROUPE_OK) {
@@ -153,18 +183,19 @@ static enum troupe_status gather_outcomes(struct troupe_session *session, enum t
     return status;
 }
 
-enum troupe_status troupe_session_agree(struct troupe_session *session, enum troupe_status status)
+enum troupe_status troupe_session_agree(struct troupe_session *session, enum troupe_status status,
+                                        uint64_t subject)
 {
     struct troupe_transport *transport = session->runtime->transport;
     if (transport->size == 1)
         return status;
     if (transport->rank == 0)
-        return send_verdict(session, gather_outcomes(session, status));
+        return send_verdict(session, gather_outcomes(session, status, subject));
     struct troupe_text text;
     troupe_text_init(&text);
-    troupe_wire_put_u64(&text, (uint64_t)status);
-    troupe_wire_put_string(&text, status == TROUPE_OK ? "" : troupe_status_message());
-    status = troupe_session_send(session, 0, TROUPE_MESSAGE_OPENED, &text);
+    troupe_wire_put_u64(&text, subject);
+    put_outcome(&text, status);
+    status = troupe_session_send(session, 0, TROUPE_MESSAGE_OUTCOME, &text);
     troupe_text_fini(&text);
     if (status != TROUPE_OK)
         return status;

@@ -185,7 +185,7 @@ static enum troupe_status agree_on_plan(struct troupe_plan *plan, enum troupe_st
         if (sent != TROUPE_OK)
             return sent;
     }
-    return troupe_session_agree(session, status);
+    return troupe_session_agree(session, status, 0);
 }
 
 static enum troupe_status check_feed_shapes(const struct troupe_session *session,
@@ -215,6 +215,9 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
                                      const struct troupe_run *run)
 {
     struct troupe_signature signature;
+    if (run->steps < 0)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "steps is %lld: wants 0 or more",
+                                  (long long)run->steps);
     enum troupe_status status = signature_make(session->graph, run, &signature);
     if (status != TROUPE_OK)
         return status;

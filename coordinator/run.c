@@ -37,17 +37,29 @@ static void put_failure(struct troupe_text *out, const struct troupe_run_failure
     troupe_wire_put_string(out, failure->message ? failure->message : "");
 }
 
-static void get_failure(struct troupe_wire_reader *reader, struct troupe_run_failure *known)
+enum troupe_status troupe_run_failure_read(const void *data, size_t bytes,
+                                           const struct troupe_session *session,
+                                           struct troupe_run_failure *known)
 {
-    if (!troupe_wire_get_u64(reader))
-        return;
-    uint64_t iteration = troupe_wire_get_u64(reader);
-    int rank = (int)troupe_wire_get_u64(reader);
-    enum troupe_status status = (enum troupe_status)troupe_wire_get_u64(reader);
-    char *message = troupe_wire_get_string(reader);
-    if (!reader->failed && message)
-        failure_merge(known, iteration, rank, status, message);
+    struct troupe_wire_reader reader;
+    troupe_wire_reader_init(&reader, data, bytes);
+    if (!troupe_wire_get_u64(&reader))
+        return troupe_wire_close(&reader, "failure");
+    uint64_t iteration = troupe_wire_get_u64(&reader), rank = troupe_wire_get_u64(&reader);
+    uint64_t code = troupe_wire_get_u64(&reader);
+    char *message = troupe_wire_get_string(&reader);
+    enum troupe_status status = troupe_wire_close(&reader, "failure");
+    if (status == TROUPE_OK && !message)
+        status = TROUPE_RESOURCE_EXHAUSTED;
+    if (status == TROUPE_OK && (code == TROUPE_OK || code >= TROUPE_STATUS_COUNT ||
+                                rank >= (uint64_t)session->runtime->transport->size))
+        status =
+            troupe_status_fail(TROUPE_DATA_LOSS, "message \"failure\" has status %llu of rank %llu",
+                               (unsigned long long)code, (unsigned long long)rank);
+    if (status == TROUPE_OK)
+        failure_merge(known, iteration, (int)rank, (enum troupe_status)code, message);
     free(message);
+    return status;
 }
 
 /* Sends FINAL to everybody, this rank included, once all have reported. */
@@ -167,11 +179,8 @@ void troupe_run_completed(void *context, uint64_t iteration)
     pthread_mutex_unlock(&state->lock);
 }
 
-static void take_message_locked(struct troupe_run_state *state, uint32_t kind,
-                                struct troupe_wire_reader *reader)
+static void take_message_locked(struct troupe_run_state *state, uint32_t kind, uint64_t end)
 {
-    uint64_t end = kind == TROUPE_MESSAGE_FAILED ? 0 : troupe_wire_get_u64(reader);
-    get_failure(reader, &state->failure);
     if (kind == TROUPE_MESSAGE_FAILED) {
         stop_locked(state);
     } else if (kind == TROUPE_MESSAGE_REPORT) {
@@ -187,6 +196,13 @@ static void take_message_locked(struct troupe_run_state *state, uint32_t kind,
     }
 }
 
+/* A message that cannot be read leaves a rank waiting for what it said: the job ends. */
+static void give_up(struct troupe_session *session)
+{
+    troupe_log(TROUPE_LOG_ERROR, "%s", troupe_status_message());
+    troupe_runtime_abort(session->runtime, 3);
+}
+
 bool troupe_run_receive(struct troupe_session *session, uint32_t kind, const void *data,
                         size_t bytes)
 {
@@ -197,13 +213,21 @@ bool troupe_run_receive(struct troupe_session *session, uint32_t kind, const voi
     struct troupe_wire_reader reader;
     troupe_wire_reader_init(&reader, data, bytes);
     uint64_t number = troupe_wire_get_u64(&reader);
+    uint64_t end = kind == TROUPE_MESSAGE_FAILED ? 0 : troupe_wire_get_u64(&reader);
+    const char *rest = (const char *)data + reader.position;
     pthread_mutex_lock(&state->lock);
     bool is_current = state->is_active && number == state->number;
     /* A failure may be heard of twice, the second time after the end of its run. */
     bool is_late = number < state->number || (number == state->number && !state->is_active);
-    if (is_current)
-        take_message_locked(state, kind, &reader);
+    bool is_read = !reader.failed;
+    if (is_current && is_read)
+        is_read = troupe_run_failure_read(rest, bytes - reader.position, session,
+                                          &state->failure) == TROUPE_OK;
+    if (is_current && is_read)
+        take_message_locked(state, kind, end);
     pthread_mutex_unlock(&state->lock);
+    if (!is_read)
+        give_up(session);
     return is_current || is_late;
 }
 
@@ -340,6 +364,9 @@ enum troupe_status troupe_run_execute(struct troupe_plan *plan, const struct tro
     pthread_mutex_unlock(&state->lock);
     session->step += troupe_stage_completed(plan->stage) - plan->first_iteration;
     enum troupe_status status = run_result(state, run, fetched, steps_done);
+    /* A stop has had its effect; one that comes too late for this run is for the next. */
+    if (status == TROUPE_CANCELLED)
+        atomic_store(&session->stop_requested, 0);
     drop_last(plan);
     return status;
 }

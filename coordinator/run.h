@@ -34,6 +34,12 @@ struct troupe_run_state {
     _Atomic(int) is_final;
 };
 
+/* Reads what a message says of a failure into `known` when it is earlier. DATA_LOSS, and `known` as
+ * it was, for a message that is cut short or has a status or rank that does not exist. */
+TROUPE_MUST_USE enum troupe_status troupe_run_failure_read(const void *data, size_t bytes,
+                                                           const struct troupe_session *session,
+                                                           struct troupe_run_failure *known);
+
 TROUPE_MUST_USE enum troupe_status troupe_run_state_create(struct troupe_run_state **out);
 void troupe_run_state_destroy(struct troupe_run_state *state);
 

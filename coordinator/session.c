@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "coordinator/plan.h"
 #include "coordinator/run.h"
@@ -140,7 +141,7 @@ static enum troupe_status open_here(struct troupe_session *session, const char *
     if (status == TROUPE_OK)
         status = load(session, &opening);
     opening_fini(&opening);
-    status = troupe_session_agree(session, status);
+    status = troupe_session_agree(session, status, 0);
     if (status == TROUPE_OK)
         status = initialise(session);
     return status;
@@ -203,7 +204,7 @@ void troupe_session_close(struct troupe_session *session)
     if (is_first && !session->collective)
         status = troupe_session_send_all(session, TROUPE_MESSAGE_CLOSE, NULL);
     /* No rank leaves before all have come, so that letters of a later session find it open. */
-    status = troupe_session_agree(session, status);
+    status = troupe_session_agree(session, status, 0);
     if (status != TROUPE_OK)
         troupe_log(TROUPE_LOG_WARNING, "closing the session: %s", troupe_status_message());
     session_free(session);
@@ -238,7 +239,7 @@ static void put_names(struct troupe_text *text, const char *const *names, int co
 
 static enum troupe_status announce(struct troupe_session *session, const struct troupe_run *run)
 {
-    if (session->runtime->transport->size == 1 || session->collective)
+    if (session->runtime->transport->size == 1)
         return TROUPE_OK;
     struct troupe_text text;
     troupe_text_init(&text);
@@ -251,14 +252,30 @@ static enum troupe_status announce(struct troupe_session *session, const struct 
     return status;
 }
 
+static uint64_t hash_names(uint64_t hash, const char *const *names, int count)
+{
+    hash = troupe_hash_u64(hash, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        hash = troupe_hash_string(hash, names[i]);
+    return hash;
+}
+
+/* What all ranks must give alike in collective use. */
+static uint64_t run_hash(const struct troupe_run *run)
+{
+    uint64_t hash = troupe_hash_u64(TROUPE_HASH_START, (uint64_t)run->steps);
+    hash = hash_names(hash, run->feeds, run->feed_count);
+    hash = hash_names(hash, run->fetches, run->fetch_count);
+    return hash_names(hash, run->targets, run->target_count);
+}
+
 enum troupe_status troupe_session_run(struct troupe_session *session, const struct troupe_run *run,
                                       struct troupe_tensor **fetched, int64_t *steps_done)
 {
-    if (run->steps < 0)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "steps is %lld: wants 0 or more",
-                                  (long long)run->steps);
     enum troupe_status status = troupe_plan_check(session, run);
-    if (status == TROUPE_OK)
+    if (session->collective)
+        status = troupe_session_agree(session, status, run_hash(run));
+    else if (status == TROUPE_OK)
         status = announce(session, run);
     struct troupe_plan *plan;
     if (status == TROUPE_OK)

@@ -18,7 +18,7 @@ struct troupe_plan;
 /* Kinds of messages between ranks (transport/transport.h). */
 enum troupe_session_message {
     TROUPE_MESSAGE_GRAPH = 1, /* 0 -> all: the graph's text and options */
-    TROUPE_MESSAGE_OPENED,    /* all -> 0: how this rank did: status, message */
+    TROUPE_MESSAGE_OUTCOME,   /* all -> 0: how this rank did: subject, status, message */
     TROUPE_MESSAGE_VERDICT,   /* 0 -> all: status, message */
     TROUPE_MESSAGE_HASHES,    /* all -> 0: a plan's node hashes */
     TROUPE_MESSAGE_RUN,       /* 0 -> serving ranks: what to run */
@@ -69,9 +69,10 @@ TROUPE_MUST_USE enum troupe_status troupe_session_await(struct troupe_session *s
                                                         uint32_t kind, struct troupe_letter **out);
 
 /* Collective: every rank says how it did, and every rank returns the first failure (of the lowest
- * rank that rank 0 heard of) with its message, or TROUPE_OK when there was none. */
-TROUPE_MUST_USE enum troupe_status troupe_session_agree(struct troupe_session *session,
-                                                        enum troupe_status status);
+ * rank that rank 0 heard of) with its message, or TROUPE_OK when there was none. `subject` stands
+ * for what is agreed on: ranks that come with different ones fail. */
+TROUPE_MUST_USE enum troupe_status
+troupe_session_agree(struct troupe_session *session, enum troupe_status status, uint64_t subject);
 
 /* The state of a node that owns some, made when it is first asked for. */
 TROUPE_MUST_USE enum troupe_status troupe_session_resource(struct troupe_session *session, int node,

@@ -58,14 +58,16 @@ struct troupe_run {
  * last step's values, each a reference of the caller's, in the order of `fetches`, and
  * *steps_done (NULL: not wanted) the number of steps. On failure the status and message are the
  * root cause, the same on every rank, and *steps_done the steps before it. Blocks. In coordinated
- * use rank 0 calls it; in collective use every rank does, with the same names. */
+ * use rank 0 calls it; in collective use every rank does, with the same names and steps: ranks that
+ * differ all get INVALID_ARGUMENT, and so does every rank when a value that rank 0 feeds is wrong.
+ */
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_session_run(struct troupe_session *session,
                                                                  const struct troupe_run *run,
                                                                  struct troupe_tensor **fetched,
                                                                  int64_t *steps_done);
 
-/* Asks a run in progress to end after the steps in flight: it returns CANCELLED. Any thread; also
- * from a signal handler. */
+/* Asks a run in progress, or the next one, to end after the steps in flight: it returns CANCELLED,
+ * and later runs go on as usual. Any thread; also from a signal handler. */
 TROUPE_API void troupe_session_stop(struct troupe_session *session);
 
 /* In collective use: says that no rank serves. To be called on every rank after open. */

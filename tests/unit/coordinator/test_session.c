@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/run.h"
+#include "coordinator/wire.h"
 #include "ranks.h"
 #include "troupe/tensor.h"
 
@@ -164,6 +166,75 @@ static void stopped(int rank, struct troupe_session *session, enum troupe_status
     CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_CANCELLED);
 }
 
+/* Ranks that do not call the same are told so; nobody waits for ever. */
+static void different_calls(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK);
+    const char *fetch = rank == 1 ? "two" : "one";
+    struct troupe_run run = run_of(NULL, NULL, 0, &fetch, 1);
+    CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_INVALID_ARGUMENT);
+    CHECK(strstr(troupe_status_message(), "rank 1 asks for another run than rank 0"));
+    fetch = "one";
+    run = run_of(NULL, NULL, 0, &fetch, rank == 1 ? 3 : 2); /* another number of steps */
+    CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_INVALID_ARGUMENT);
+    fetch = rank == 0 ? "one" : "nothing";
+    run = run_of(NULL, NULL, 0, &fetch, 1);
+    CHECK(troupe_session_run(session, &run, NULL, NULL) != TROUPE_OK);
+}
+
+/* A wrong feed is known to rank 0 alone, and is every rank's failure. */
+static void wrong_feed(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK);
+    const char *feed = "x", *fetch = "y";
+    int64_t dims[] = {2};
+    float data[] = {1, 2};
+    struct troupe_tensor *value;
+    CHECK(troupe_tensor_from_data(TROUPE_FLOAT32, 1, dims, data, &value) == TROUPE_OK);
+    struct troupe_run run = run_of(&feed, &value, 1, &fetch, 1);
+    CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_INVALID_ARGUMENT);
+    CHECK(strstr(troupe_status_message(), "wants shape [], got [2]"));
+    troupe_tensor_unref(value);
+    feed_and_fetch(rank, session, opened);
+}
+
+/* A stop ends one run, not the session. */
+static void stopped_once(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    stopped(rank, session, opened);
+    const char *fetch = "one";
+    struct troupe_run run = run_of(NULL, NULL, 0, &fetch, 5);
+    struct troupe_tensor *value;
+    int64_t done;
+    CHECK(troupe_session_run(session, &run, &value, &done) == TROUPE_OK);
+    CHECK(done == 5);
+    troupe_tensor_unref(value);
+}
+
+/* Messages that no rank sends: cut short, or with numbers that mean nothing. */
+static void malformed_letters(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    (void)rank;
+    CHECK(opened == TROUPE_OK);
+    struct troupe_run_failure failure = {0};
+    struct troupe_text text;
+    troupe_text_init(&text);
+    for (int i = 0; i < 4; i++) /* is set, iteration, rank 0, status 2^40 */
+        troupe_wire_put_u64(&text, i == 0 ? 1 : i == 3 ? UINT64_C(1) << 40 : 0);
+    troupe_wire_put_string(&text, "no such status");
+    CHECK(troupe_run_failure_read(text.data, text.length, session, &failure) == TROUPE_DATA_LOSS);
+    CHECK(troupe_run_failure_read(text.data, 20, session, &failure) == TROUPE_DATA_LOSS);
+    CHECK(!failure.is_set);
+    troupe_text_fini(&text);
+    troupe_text_init(&text);
+    for (int i = 0; i < 4; i++) /* a rank that is not there */
+        troupe_wire_put_u64(&text, i == 2 ? 99 : 1);
+    troupe_wire_put_string(&text, "no such rank");
+    CHECK(troupe_run_failure_read(text.data, text.length, session, &failure) == TROUPE_DATA_LOSS);
+    CHECK(!failure.is_set);
+    troupe_text_fini(&text);
+}
+
 int main(void)
 {
     char graph[2048];
@@ -173,7 +244,7 @@ int main(void)
         for (int ranks = 1; ranks <= 4; ranks++) {
             snprintf(graph, sizeof(graph), counter, ranks - 1);
             ranks_run(ranks, workers, graph, NULL, false, loop_in_order);
-            ranks_run(ranks, workers, graph, NULL, false, stopped);
+            ranks_run(ranks, workers, graph, NULL, false, stopped_once);
         }
         for (int repeat = 0; repeat < 10; repeat++) {
             ranks_run(2, workers, failing, NULL, false, failure_everywhere);
@@ -182,6 +253,9 @@ int main(void)
         ranks_run(3, workers, "{\"node\": [{\"name\": \"y\", \"op\": \"Matmul\"}]}", NULL, false,
                   bad_graph);
         ranks_run(2, workers, two_ranks, NULL, false, unknown_fetch);
+        ranks_run(3, workers, two_ranks, NULL, true, different_calls);
+        ranks_run(3, workers, two_ranks, NULL, true, wrong_feed);
+        ranks_run(2, workers, two_ranks, NULL, true, malformed_letters);
     }
     puts("sessions on 1 to 4 ranks: ok");
     return 0;
