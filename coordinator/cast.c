@@ -18,6 +18,7 @@ struct caster {
     int *first_update;      /* of the variable with this node number: actors that update it */
     int *last_update;
     int *reader; /* of the variable with this node number: its actor */
+    int *height; /* of a node: the longest way from it to an end of the plan, in nodes */
 };
 
 enum troupe_status troupe_plan_add(struct troupe_plan *plan, struct troupe_plan_part *part,
@@ -51,6 +52,22 @@ static int token_inputs(const struct troupe_node *node)
     for (int i = 0; i < node->input_count; i++)
         count += !troupe_node_input_is_ref(node, i);
     return count;
+}
+
+/* Critical-path ranks: of two ready actors the one with the longer way to go is fired first. */
+static void measure_heights(struct caster *caster)
+{
+    const struct troupe_partition *partition = &caster->plan->partition;
+    for (int i = partition->order_count - 1; i >= 0; i--) {
+        int number = partition->order[i], above = caster->height[number] + 1;
+        const struct troupe_node *node = &caster->graph->nodes[number];
+        for (int j = 0; j < node->input_count; j++)
+            if (caster->height[node->inputs[j].node] < above)
+                caster->height[node->inputs[j].node] = above;
+        for (int j = 0; j < node->control_count; j++)
+            if (caster->height[node->controls[j]] < above)
+                caster->height[node->controls[j]] = above;
+    }
 }
 
 /* Tags after those of the crossings, one for each distinct `key`, in order of nodes. */
@@ -87,6 +104,7 @@ static enum troupe_status add_node(struct caster *caster, int number)
         return status;
     spec.input_count = token_inputs(node);
     spec.output_count = node->output_count;
+    spec.priority = caster->height[number];
     return troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_node[number]);
 }
 
@@ -95,7 +113,8 @@ static enum troupe_status add_feeds(struct caster *caster)
     const struct troupe_signature *signature = &caster->plan->signature;
     enum troupe_status status = TROUPE_OK;
     for (int i = 0; i < signature->feed_count && status == TROUPE_OK; i++) {
-        struct troupe_actor_spec spec = {.output_count = 1};
+        int node = signature->feeds[i].node;
+        struct troupe_actor_spec spec = {.output_count = 1, .priority = caster->height[node]};
         struct troupe_plan_part *part;
         status = troupe_feed_part_create(caster->plan, i, &part, &spec);
         if (status == TROUPE_OK)
@@ -113,7 +132,8 @@ static enum troupe_status add_receives(struct caster *caster)
         caster->actor_of_crossing[i] = -1;
         if (crossing->to_rank != caster->rank)
             continue;
-        struct troupe_actor_spec spec = {.output_count = crossing->is_control ? 0 : 1};
+        struct troupe_actor_spec spec = {.output_count = crossing->is_control ? 0 : 1,
+                                         .priority = caster->height[crossing->value.node]};
         struct troupe_plan_part *part;
         status = troupe_receive_part_create(caster->plan, i, &part, &spec);
         if (status == TROUPE_OK)
@@ -156,7 +176,9 @@ static enum troupe_status add_sends(struct caster *caster)
         const struct troupe_crossing *crossing = &partition->crossings[i];
         if (crossing->from_rank != caster->rank)
             continue;
-        struct troupe_actor_spec spec = {.input_count = crossing->is_control ? 0 : 1};
+        /* Another rank waits for it: what leaves, leaves first. */
+        struct troupe_actor_spec spec = {.input_count = crossing->is_control ? 0 : 1,
+                                         .priority = INT64_MAX};
         struct troupe_plan_part *part;
         int actor;
         status = troupe_send_part_create(caster->plan, i, &part, &spec);
@@ -264,6 +286,7 @@ static enum troupe_status cast_all(struct caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     enum troupe_status status = TROUPE_OK;
+    measure_heights(caster);
     if (caster->rank == 0)
         status = add_feeds(caster);
     if (status == TROUPE_OK)
@@ -304,10 +327,11 @@ enum troupe_status troupe_plan_cast(struct troupe_plan *plan)
         .first_update = minus_ones(graph->node_count),
         .last_update = minus_ones(graph->node_count),
         .reader = minus_ones(graph->node_count),
+        .height = minus_ones(graph->node_count),
     };
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
     if (caster.actor_of_node && caster.actor_of_feed && caster.actor_of_crossing &&
-        caster.first_update && caster.last_update && caster.reader)
+        caster.first_update && caster.last_update && caster.reader && caster.height)
         status = cast_all(&caster);
     if (status == TROUPE_OK)
         status = troupe_stage_cast(plan->stage, plan->session->runtime->pool);
@@ -317,5 +341,6 @@ enum troupe_status troupe_plan_cast(struct troupe_plan *plan)
     free(caster.first_update);
     free(caster.last_update);
     free(caster.reader);
+    free(caster.height);
     return status;
 }

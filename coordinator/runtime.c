@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "troupe/log.h"
 #include "troupe/version.h"
 
 static int runtime_poll(void *context)
@@ -64,6 +65,11 @@ enum troupe_status troupe_runtime_create(const struct troupe_runtime_options *op
     enum troupe_status status = create_transport(options->communicator, &transport);
     if (status != TROUPE_OK)
         return status;
+    if (transport->rank == 0 && options->communicator)
+        troupe_log(TROUPE_LOG_INFO, "%s: %s", troupe_transport_mpi_describe(),
+                   transport->main_thread_only
+                       ? "messages progress in the main thread, while it waits in the library"
+                       : "any idle worker progresses messages");
     status = troupe_runtime_wrap(transport, options->workers, out);
     if (status != TROUPE_OK)
         transport->ops->destroy(transport);

@@ -5,24 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void encode_u64(uint64_t value, unsigned char out[8])
-{
-    for (int i = 0; i < 8; i++)
-        out[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t decode_u64(const unsigned char in[8])
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value |= (uint64_t)in[i] << (8 * i);
-    return value;
-}
+#include "base/bytes.h"
 
 void troupe_wire_put_u64(struct troupe_text *out, uint64_t value)
 {
     unsigned char bytes[8];
-    encode_u64(value, bytes);
+    troupe_bytes_put_u64(bytes, value);
     char text[8];
     memcpy(text, bytes, sizeof(bytes));
     troupe_text_add_bytes(out, text, sizeof(text));
@@ -49,7 +37,7 @@ uint64_t troupe_wire_get_u64(struct troupe_wire_reader *reader)
         reader->failed = true;
         return 0;
     }
-    uint64_t value = decode_u64(reader->data + reader->position);
+    uint64_t value = troupe_bytes_get_u64(reader->data + reader->position);
     reader->position += 8;
     return value;
 }
@@ -85,14 +73,14 @@ void troupe_wire_encode_header(const struct troupe_tensor *tensor, bool dead,
                                unsigned char out[TROUPE_WIRE_TENSOR_HEADER])
 {
     memset(out, 0, TROUPE_WIRE_TENSOR_HEADER);
-    encode_u64(dead ? 1 : 0, out);
+    troupe_bytes_put_u64(out, dead ? 1 : 0);
     if (dead)
         return;
     int rank = troupe_tensor_rank(tensor);
-    encode_u64((uint64_t)troupe_tensor_dtype(tensor), out + 8);
-    encode_u64((uint64_t)rank, out + 16);
+    troupe_bytes_put_u64(out + 8, (uint64_t)troupe_tensor_dtype(tensor));
+    troupe_bytes_put_u64(out + 16, (uint64_t)rank);
     for (int i = 0; i < rank; i++)
-        encode_u64((uint64_t)troupe_tensor_dims(tensor)[i], out + 24 + 8 * i);
+        troupe_bytes_put_u64(out + 24 + 8 * i, (uint64_t)troupe_tensor_dims(tensor)[i]);
 }
 
 enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_TENSOR_HEADER],
@@ -101,16 +89,16 @@ enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_
     if (bytes != TROUPE_WIRE_TENSOR_HEADER)
         return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header wants %d bytes, got %zu",
                                   TROUPE_WIRE_TENSOR_HEADER, bytes);
-    if (decode_u64(in)) {
+    if (troupe_bytes_get_u64(in)) {
         *out = NULL;
         return TROUPE_OK;
     }
-    uint64_t dtype = decode_u64(in + 8), rank = decode_u64(in + 16);
+    uint64_t dtype = troupe_bytes_get_u64(in + 8), rank = troupe_bytes_get_u64(in + 16);
     if (dtype >= TROUPE_DTYPE_COUNT || dtype == TROUPE_STRING ||
         troupe_dtype_size((enum troupe_dtype)dtype) == 0 || rank > TROUPE_RANK_MAX)
         return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header is malformed");
     int64_t dims[TROUPE_RANK_MAX];
     for (int i = 0; i < (int)rank; i++)
-        dims[i] = (int64_t)decode_u64(in + 24 + 8 * i);
+        dims[i] = (int64_t)troupe_bytes_get_u64(in + 24 + 8 * i);
     return troupe_tensor_create((enum troupe_dtype)dtype, (int)rank, dims, out);
 }

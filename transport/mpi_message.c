@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "transport/mpi_transport.h"
@@ -42,20 +43,6 @@ struct troupe_mpi_mail {
     int from;
     uint32_t kind;
 };
-
-static void put_u64(unsigned char *out, uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        out[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t get_u64(const unsigned char *in)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value |= (uint64_t)in[i] << (8 * i);
-    return value;
-}
 
 /* What is wrong here cannot be mended: a rank would wait for ever. */
 static void give_up(struct troupe_mpi_transport *transport, const char *what, int error)
@@ -103,8 +90,8 @@ enum troupe_status troupe_mpi_mail_send(struct troupe_mpi_transport *transport, 
     message->kind = kind;
     message->bytes = bytes;
     message->requests[0] = message->requests[1] = MPI_REQUEST_NULL;
-    put_u64(message->data, kind);
-    put_u64(message->data + 8, bytes);
+    troupe_bytes_put_u64(message->data, kind);
+    troupe_bytes_put_u64(message->data + 8, bytes);
     if (bytes > 0)
         memcpy(message->data + HEADER_BYTES, data, bytes);
     atomic_fetch_add(&transport->base.pending, 1);
@@ -217,8 +204,8 @@ static void deliver(struct troupe_mpi_transport *transport, const unsigned char 
 static void take_block(struct troupe_mpi_transport *transport, int from, int count)
 {
     struct troupe_mpi_mail *mail = transport->mail;
-    uint64_t kind = count >= HEADER_BYTES ? get_u64(mail->block) : UINT64_MAX;
-    uint64_t bytes = count >= HEADER_BYTES ? get_u64(mail->block + 8) : 0;
+    uint64_t kind = count >= HEADER_BYTES ? troupe_bytes_get_u64(mail->block) : UINT64_MAX;
+    uint64_t bytes = count >= HEADER_BYTES ? troupe_bytes_get_u64(mail->block + 8) : 0;
     uint64_t first = bytes < FIRST_BYTES ? bytes : FIRST_BYTES;
     if (kind > UINT32_MAX || bytes > MESSAGE_MAX || (uint64_t)count != HEADER_BYTES + first) {
         troupe_log(TROUPE_LOG_ERROR, "rank %d sent a malformed message of %d bytes", from, count);

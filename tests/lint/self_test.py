@@ -78,7 +78,7 @@ class SelfTest(unittest.TestCase):
                 self.assertTrue(all(path in one for one in found), found)
                 self.assertEqual(self.violations(gate, path, good), [])
 
-    def library(self, source):
+    def compiled_library(self, source):
         with open(os.path.join(self.root, "a.c"), "w", encoding="utf-8") as file:
             file.write(source)
         subprocess.run(["cc", "-shared", "-fPIC", "-o", "libtroupe.so.0", "a.c"], cwd=self.root,
@@ -87,8 +87,8 @@ class SelfTest(unittest.TestCase):
 
     def test_symbols(self):
         self.assertTrue(list(gates.GATES["symbols"](gates.Tree(self.root, self.root))))
-        self.assertEqual(self.library("int troupe_a(void) { return 1; }\n"), [])
-        self.assertEqual(self.library("int helper(void) { return 1; }\n"),
+        self.assertEqual(self.compiled_library("int troupe_a(void) { return 1; }\n"), [])
+        self.assertEqual(self.compiled_library("int helper(void) { return 1; }\n"),
                          ["libtroupe.so.0: symbol helper has no troupe_ prefix"])
 
     def test_every_gate_has_a_sample(self):
