@@ -1,0 +1,52 @@
+/* Any bytes are a message between ranks that is whole or an error, never a crash, and what is a
+ * tensor's header decodes to a tensor that encodes to the same bytes. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/run.h"
+#include "coordinator/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void try_header(const uint8_t *data, size_t size)
+{
+    unsigned char header[TROUPE_WIRE_TENSOR_HEADER] = {0}, again[TROUPE_WIRE_TENSOR_HEADER];
+    struct troupe_tensor *tensor = NULL;
+
+    memcpy(header, data, size < sizeof(header) ? size : sizeof(header));
+    if (troupe_wire_decode_header(header, size, &tensor) != TROUPE_OK || tensor == NULL)
+        return;
+    troupe_wire_encode_header(tensor, false, again);
+    if (memcmp(header, again, 24 + 8 * (size_t)troupe_tensor_rank(tensor)) != 0)
+        abort();
+    troupe_tensor_unref(tensor);
+}
+
+static void try_failure(const uint8_t *data, size_t size)
+{
+    struct troupe_transport transport = {.size = 4};
+    struct troupe_runtime runtime = {.transport = &transport};
+    struct troupe_session session = {.runtime = &runtime};
+    struct troupe_run_failure failure = {0};
+
+    if (troupe_run_failure_read(data, size, &session, &failure) != TROUPE_OK && failure.is_set)
+        abort();
+    if (failure.is_set && (failure.rank < 0 || failure.rank >= 4 || failure.message == NULL))
+        abort();
+    free(failure.message);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct troupe_wire_reader reader;
+
+    troupe_wire_reader_init(&reader, data, size);
+    while (!reader.failed && reader.position < reader.bytes) {
+        free(troupe_wire_get_string(&reader));
+        (void)troupe_wire_get_u64(&reader);
+    }
+    try_header(data, size);
+    try_failure(data, size);
+    return 0;
+}
