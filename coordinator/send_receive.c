@@ -248,30 +248,34 @@ static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_s
     }
 }
 
-/* A tensor that comes must be one that the graph can send. */
-static enum troupe_status check_received(const struct receive_slot *slot)
+/* Makes room for the tensor that a header announces, which must be one that the graph can send. */
+static enum troupe_status make_received(struct receive_slot *slot,
+                                        const struct troupe_wire_tensor *header)
 {
     const struct troupe_crossing *crossing = slot->part->crossing;
     const struct troupe_graph *graph = slot->part->part.plan->session->graph;
     const struct troupe_node *node = &graph->nodes[crossing->value.node];
-    struct troupe_shape came = troupe_shape_of(slot->tensor), merged;
-    if (troupe_tensor_dtype(slot->tensor) == node->output_dtypes[crossing->value.port] &&
-        troupe_shape_merge(&came, &node->output_shapes[crossing->value.port], &merged) == TROUPE_OK)
-        return TROUPE_OK;
-    return TROUPE_DATA_LOSS;
+    struct troupe_shape merged;
+    if (header->dtype != node->output_dtypes[crossing->value.port] ||
+        troupe_shape_merge(&header->shape, &node->output_shapes[crossing->value.port], &merged) !=
+            TROUPE_OK)
+        return TROUPE_DATA_LOSS;
+    return troupe_tensor_create(header->dtype, header->shape.rank, header->shape.dims,
+                                &slot->tensor);
 }
 
 static void receive_header_done(struct troupe_transfer *transfer, enum troupe_status status,
                                 size_t bytes)
 {
     struct receive_slot *slot = troupe_container_of(transfer, struct receive_slot, header);
+    struct troupe_wire_tensor header = {0};
     if (status == TROUPE_OK)
-        status = troupe_wire_decode_header(slot->header_bytes, bytes, &slot->tensor);
-    if (status == TROUPE_OK && slot->tensor)
-        status = check_received(slot);
+        status = troupe_wire_decode_header(slot->header_bytes, bytes, &header);
+    if (status == TROUPE_OK && !header.dead)
+        status = make_received(slot, &header);
     if (status != TROUPE_OK) {
         receive_failed(slot, status);
-    } else if (!slot->tensor) {
+    } else if (header.dead) {
         receive_dead(slot);
     } else if (troupe_tensor_bytes(slot->tensor) == 0) {
         receive_live(slot);

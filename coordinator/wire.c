@@ -84,21 +84,33 @@ void troupe_wire_encode_header(const struct troupe_tensor *tensor, bool dead,
 }
 
 enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_TENSOR_HEADER],
-                                             size_t bytes, struct troupe_tensor **out)
+                                             size_t bytes, struct troupe_wire_tensor *out)
 {
+    struct troupe_wire_tensor result = {0};
     if (bytes != TROUPE_WIRE_TENSOR_HEADER)
         return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header wants %d bytes, got %zu",
                                   TROUPE_WIRE_TENSOR_HEADER, bytes);
-    if (troupe_bytes_get_u64(in)) {
-        *out = NULL;
+    result.dead = troupe_bytes_get_u64(in) != 0;
+    uint64_t dtype = troupe_bytes_get_u64(in + 8), rank = troupe_bytes_get_u64(in + 16);
+    if (result.dead) {
+        *out = result;
         return TROUPE_OK;
     }
-    uint64_t dtype = troupe_bytes_get_u64(in + 8), rank = troupe_bytes_get_u64(in + 16);
     if (dtype >= TROUPE_DTYPE_COUNT || dtype == TROUPE_STRING ||
         troupe_dtype_size((enum troupe_dtype)dtype) == 0 || rank > TROUPE_RANK_MAX)
-        return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header is malformed");
-    int64_t dims[TROUPE_RANK_MAX];
-    for (int i = 0; i < (int)rank; i++)
-        dims[i] = (int64_t)troupe_bytes_get_u64(in + 24 + 8 * i);
-    return troupe_tensor_create((enum troupe_dtype)dtype, (int)rank, dims, out);
+        return troupe_status_fail(TROUPE_DATA_LOSS,
+                                  "a tensor's header has dtype %llu and %llu dimensions",
+                                  (unsigned long long)dtype, (unsigned long long)rank);
+    result.dtype = (enum troupe_dtype)dtype;
+    result.shape.rank = (int)rank;
+    int64_t total = (int64_t)troupe_dtype_size(result.dtype);
+    for (int i = 0; i < result.shape.rank; i++) {
+        uint64_t size = troupe_bytes_get_u64(in + 24 + 8 * i);
+        if (size > INT64_MAX || __builtin_mul_overflow(total, size > 0 ? (int64_t)size : 1, &total))
+            return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header has size %llu",
+                                      (unsigned long long)size);
+        result.shape.dims[i] = (int64_t)size;
+    }
+    *out = result;
+    return TROUPE_OK;
 }

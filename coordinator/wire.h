@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "ops/shape.h"
 #include "troupe/status.h"
 #include "troupe/tensor.h"
 
@@ -35,9 +36,15 @@ TROUPE_MUST_USE enum troupe_status troupe_wire_close(const struct troupe_wire_re
 #define TROUPE_WIRE_TENSOR_HEADER 96
 void troupe_wire_encode_header(const struct troupe_tensor *tensor, bool dead,
                                unsigned char out[TROUPE_WIRE_TENSOR_HEADER]);
-/* Makes a tensor of that dtype and shape with unset elements; *out is NULL for a dead token. */
+/* What such a header says. Nothing is allocated: whoever reads it first compares it with what the
+ * graph expects. */
+struct troupe_wire_tensor {
+    bool dead;
+    enum troupe_dtype dtype;
+    struct troupe_shape shape; /* of known, non-negative sizes whose product is no overflow */
+};
 TROUPE_MUST_USE enum troupe_status
 troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_TENSOR_HEADER], size_t bytes,
-                          struct troupe_tensor **out);
+                          struct troupe_wire_tensor *out);
 
 #endif
