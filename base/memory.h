@@ -15,7 +15,7 @@ TROUPE_MUST_USE void *troupe_memory_alloc(size_t bytes);
 
 /* Frees a block of troupe_memory_alloc; `bytes` is what was asked for. NULL does nothing. Any
  * thread, also another than the one that allocated. */
-void troupe_memory_free(void *block, size_t bytes);
+void troupe_memory_free(void *pointer, size_t bytes);
 
 /* The bytes of blocks handed out and not freed (rounded up to their size classes), now and at
  * most since the start (the peak to within 64 KiB for each thread); the bytes of free blocks

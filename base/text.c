@@ -91,6 +91,14 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
+static int change_cost(char from, char to)
+{
+    unsigned char x = (unsigned char)from, y = (unsigned char)to;
+    if (x == y)
+        return 0;
+    return tolower(x) == tolower(y) ? 1 : 2;
+}
+
 /* Twice the edit distance (Levenshtein, 1966), a change of case counting 1. */
 static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
@@ -101,8 +109,7 @@ static int distance(const char *a, size_t a_length, const char *b, size_t b_leng
         int diagonal = row[0];
         row[0] = 2 * (int)i;
         for (size_t j = 1; j <= b_length; j++) {
-            unsigned char x = (unsigned char)a[i - 1], y = (unsigned char)b[j - 1];
-            int change = x == y ? 0 : tolower(x) == tolower(y) ? 1 : 2;
+            int change = change_cost(a[i - 1], b[j - 1]);
             int best = smaller(diagonal + change, smaller(row[j], row[j - 1]) + 2);
             diagonal = row[j];
             row[j] = best;

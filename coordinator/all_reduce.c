@@ -39,6 +39,11 @@ static void add_doubles(void *target, const void *source, int64_t elements)
         a[i] += b[i];
 }
 
+static const struct troupe_reduction sums[TROUPE_DTYPE_COUNT] = {
+    [TROUPE_FLOAT32] = {sizeof(float), add_floats},
+    [TROUPE_FLOAT64] = {sizeof(double), add_doubles},
+};
+
 static void scale(struct all_reduce_part *self)
 {
     float *floats = self->buffer;
@@ -191,9 +196,8 @@ static enum troupe_status make_collective(struct all_reduce_part *self,
     if (status == TROUPE_OK)
         status = troupe_schedule_ring_allreduce(position, (int)attr->count, &schedule);
     if (status == TROUPE_OK)
-        status = troupe_collective_create(
-            transport, schedule, group, tag, troupe_dtype_size(self->dtype),
-            self->dtype == TROUPE_FLOAT32 ? add_floats : add_doubles, &self->collective);
+        status = troupe_collective_create(transport, schedule, group, tag, &sums[self->dtype],
+                                          &self->collective);
     self->group_size = (int)attr->count;
     free(group);
     return status;

@@ -215,6 +215,10 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
                                      const struct troupe_run *run)
 {
     struct troupe_signature signature;
+    if (troupe_worker_current())
+        return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
+                                  "a run from inside an actor would wait for itself: run from a "
+                                  "thread of your own");
     if (run->steps < 0)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "steps is %lld: wants 0 or more",
                                   (long long)run->steps);

@@ -79,7 +79,7 @@ TROUPE_MUST_USE enum troupe_status troupe_all_reduce_part_create(struct troupe_p
                                                                  struct troupe_actor_spec *spec);
 
 /* Fills in a kernel for a node (its arrays borrow from the graph). */
-void troupe_kernel_describe(const struct troupe_graph *graph, int node,
+void troupe_kernel_describe(const struct troupe_graph *graph, int number,
                             struct troupe_kernel *kernel);
 
 #endif

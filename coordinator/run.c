@@ -280,14 +280,15 @@ static void wait_for_end(struct troupe_run_state *state)
     bool alone = session->runtime->transport->size == 1;
     if (!alone)
         troupe_runtime_await(session->runtime);
-    enum troupe_status status = troupe_stage_wait(stage, 0);
+    /* What a stage's wait returns is this rank's own failure; the root cause is in the state, the
+     * same on every rank. Without a deadline nothing else ends a wait. */
+    (void)(troupe_stage_wait(stage, 0) == TROUPE_OK);
     pthread_mutex_lock(&state->lock);
     report_locked(state, troupe_stage_admitted(stage));
     pthread_mutex_unlock(&state->lock);
     if (!atomic_load(&state->is_final))
-        status = troupe_pool_drive(session->runtime->pool, &state->is_final, 0);
-    status = troupe_stage_wait(stage, 0);
-    (void)status; /* the root cause is state->failure, the same on every rank */
+        (void)(troupe_pool_drive(session->runtime->pool, &state->is_final, 0) == TROUPE_OK);
+    (void)(troupe_stage_wait(stage, 0) == TROUPE_OK);
     if (!alone)
         troupe_runtime_unawait(session->runtime);
 }

@@ -80,7 +80,7 @@ void troupe_wire_encode_header(const struct troupe_tensor *tensor, bool dead,
     troupe_bytes_put_u64(out + 8, (uint64_t)troupe_tensor_dtype(tensor));
     troupe_bytes_put_u64(out + 16, (uint64_t)rank);
     for (int i = 0; i < rank; i++)
-        troupe_bytes_put_u64(out + 24 + 8 * i, (uint64_t)troupe_tensor_dims(tensor)[i]);
+        troupe_bytes_put_u64(out + 24 + 8 * (size_t)i, (uint64_t)troupe_tensor_dims(tensor)[i]);
 }
 
 enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_TENSOR_HEADER],
@@ -105,7 +105,7 @@ enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_
     result.shape.rank = (int)rank;
     int64_t total = (int64_t)troupe_dtype_size(result.dtype);
     for (int i = 0; i < result.shape.rank; i++) {
-        uint64_t size = troupe_bytes_get_u64(in + 24 + 8 * i);
+        uint64_t size = troupe_bytes_get_u64(in + 24 + 8 * (size_t)i);
         if (size > INT64_MAX || __builtin_mul_overflow(total, size > 0 ? (int64_t)size : 1, &total))
             return troupe_status_fail(TROUPE_DATA_LOSS, "a tensor's header has size %llu",
                                       (unsigned long long)size);

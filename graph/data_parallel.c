@@ -378,14 +378,16 @@ static enum troupe_status train_replicas(struct replicator *replicator)
         status = values ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
     }
     for (int i = 0; i < replicas && status == TROUPE_OK; i++)
-        memcpy(values + i * count, all[i].gradients, (size_t)count * sizeof(*values));
+        memcpy(values + (size_t)i * (size_t)count, all[i].gradients,
+               (size_t)count * sizeof(*values));
     if (status == TROUPE_OK)
         status = reduce_all(replicator, "train/all_reduce", values, count);
     int trains[2] = {-1, -1}; /* of replica 0, and the one just made */
     for (int i = 0; i < replicas && status == TROUPE_OK; i++) {
         char prefix[32];
         replica_prefix(i, prefix);
-        memcpy(all[i].gradients, values + i * count, (size_t)count * sizeof(*values));
+        memcpy(all[i].gradients, values + (size_t)i * (size_t)count,
+               (size_t)count * sizeof(*values));
         status = troupe_train_update(graph, prefix, &all[i], &trains[i > 0]);
         if (status == TROUPE_OK && i > 0)
             status = troupe_graph_add_control(graph, trains[0], trains[1]);

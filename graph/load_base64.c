@@ -69,8 +69,12 @@ void troupe_base64_encode(const void *bytes, size_t count, struct troupe_text *o
             bits |= from[i + 2];
         digits[0] = alphabet[bits >> 18 & 63];
         digits[1] = alphabet[bits >> 12 & 63];
-        digits[2] = i + 1 < count ? alphabet[bits >> 6 & 63] : '=';
-        digits[3] = i + 2 < count ? alphabet[bits & 63] : '=';
+        digits[2] = '=';
+        digits[3] = '=';
+        if (i + 1 < count)
+            digits[2] = alphabet[bits >> 6 & 63];
+        if (i + 2 < count)
+            digits[3] = alphabet[bits & 63];
         troupe_text_add_bytes(out, digits, 4);
     }
 }

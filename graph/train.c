@@ -2,6 +2,7 @@
  * Invariant: names under PREFIXtrain/ belong to what is made here. */
 #include "graph/train.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,17 +264,23 @@ static enum troupe_status update_input(struct updater *updater, int input, int v
     return status;
 }
 
+/* The most flags that an optimizer has, and the longest name of one. */
+#define TROUPE_FLAGS_MAX     4
+#define TROUPE_FLAG_NAME_MAX 32
+
 /* Flags of the section become attrs of the update op. */
-static int flag_attrs(const struct updater *updater, struct troupe_named_attr *attrs, char *name)
+static int flag_attrs(const struct updater *updater, struct troupe_named_attr *attrs,
+                      char names[][TROUPE_FLAG_NAME_MAX])
 {
     int count = 0;
-    for (int i = 0; i < updater->optimizer->hyperparameter_count; i++) {
+    for (int i = 0; i < updater->optimizer->hyperparameter_count && count < TROUPE_FLAGS_MAX; i++) {
         const struct troupe_hyperparameter *flag = &updater->optimizer->hyperparameters[i];
         double value = troupe_optimizer_value(updater->optimizer, updater->section, flag->name);
         if (!flag->is_flag || value == 0)
             continue;
-        strcpy(name, flag->name);
-        attrs[count++] = (struct troupe_named_attr){name, troupe_attr_bool(true)};
+        snprintf(names[count], TROUPE_FLAG_NAME_MAX, "%s", flag->name);
+        attrs[count] = (struct troupe_named_attr){names[count], troupe_attr_bool(true)};
+        count++;
     }
     return count;
 }
@@ -288,8 +295,8 @@ static enum troupe_status add_update(struct updater *updater, int variable,
         status = update_input(updater, i, variable, gradient, &inputs[i]);
     if (status != TROUPE_OK)
         return status;
-    char flag[] = "use_nesterov";
-    struct troupe_named_attr attrs[1];
+    char flags[TROUPE_FLAGS_MAX][TROUPE_FLAG_NAME_MAX];
+    struct troupe_named_attr attrs[TROUPE_FLAGS_MAX];
     char *name = troupe_asprintf("%strain/update_%s", updater->prefix,
                                  updater->graph->nodes[variable].name + strlen(updater->prefix));
     struct troupe_new_node node = {.name = name,
@@ -297,7 +304,7 @@ static enum troupe_status add_update(struct updater *updater, int variable,
                                    .inputs = inputs,
                                    .input_count = count,
                                    .attrs = attrs,
-                                   .attr_count = flag_attrs(updater, attrs, flag),
+                                   .attr_count = flag_attrs(updater, attrs, flags),
                                    .like = variable};
     status = name ? troupe_graph_new_node(updater->graph, &node, out) : TROUPE_RESOURCE_EXHAUSTED;
     free(name);
@@ -372,7 +379,7 @@ enum troupe_status troupe_train_update(struct troupe_graph *graph, const char *p
     for (int wide = 0; wide < 2; wide++)
         for (int i = 0; i < TROUPE_UPDATE_INPUTS_MAX; i++)
             updater.hyperparameters[wide][i] = updater.powers[wide][i] = -1;
-    size_t room = (size_t)gradients->count + 2 * TROUPE_UPDATE_INPUTS_MAX;
+    size_t room = (size_t)gradients->count + (size_t)2 * TROUPE_UPDATE_INPUTS_MAX;
     int *updates = troupe_calloc(room, sizeof(int));
     status = updates ? add_all(&updater, gradients, updates, train) : TROUPE_RESOURCE_EXHAUSTED;
     free(updates);

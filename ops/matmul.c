@@ -1,6 +1,7 @@
 /* Matrix products. */
 #include "ops/kernels/matmul.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ops/families.h"
@@ -87,8 +88,8 @@ static struct troupe_value product(struct troupe_gradient *gradient, const struc
                                    bool transpose_b)
 {
     char first[16], second[16];
-    strcpy(first, op->first);
-    strcpy(second, op->second);
+    snprintf(first, sizeof(first), "%s", op->first);
+    snprintf(second, sizeof(second), "%s", op->second);
     struct troupe_named_attr attrs[] = {{first, troupe_attr_bool(transpose_a)},
                                         {second, troupe_attr_bool(transpose_b)}};
     return troupe_gradient_add(gradient, op->name, factors, 2, attrs, 2);

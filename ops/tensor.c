@@ -55,7 +55,7 @@ static enum troupe_status tensor_measure(enum troupe_dtype dtype, int rank, cons
 
 /* Makes a tensor that takes over the caller's reference to `buffer`. */
 static enum troupe_status tensor_make(enum troupe_dtype dtype, int rank, const int64_t *dims,
-                                      int64_t elements, struct troupe_buffer *buffer, size_t offset,
+                                      int64_t elements, struct troupe_buffer *buffer,
                                       struct troupe_tensor **out)
 {
     struct troupe_tensor *tensor = troupe_memory_alloc(sizeof(*tensor));
@@ -68,7 +68,7 @@ static enum troupe_status tensor_make(enum troupe_dtype dtype, int rank, const i
         tensor->dims[i] = i < rank ? dims[i] : 1;
     tensor->elements = elements;
     tensor->buffer = buffer;
-    tensor->offset = offset;
+    tensor->offset = 0;
     *out = tensor;
     return TROUPE_OK;
 }
@@ -97,7 +97,7 @@ enum troupe_status troupe_tensor_create(enum troupe_dtype dtype, int rank, const
                                         : troupe_buffer_create(bytes, &buffer);
     if (status != TROUPE_OK)
         return status;
-    status = tensor_make(dtype, rank, dims, elements, buffer, 0, out);
+    status = tensor_make(dtype, rank, dims, elements, buffer, out);
     if (status != TROUPE_OK)
         troupe_buffer_unref(buffer);
     return status;
@@ -133,10 +133,15 @@ enum troupe_status troupe_tensor_view(enum troupe_dtype dtype, int rank, const i
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                                   "%zu bytes of %s from byte %zu do not lie in a buffer of %zu",
                                   bytes, troupe_dtype_name(dtype), offset, buffer->bytes);
-    status = tensor_make(dtype, rank, dims, elements, troupe_buffer_ref(buffer), offset, out);
-    if (status != TROUPE_OK)
+    struct troupe_tensor *tensor;
+    status = tensor_make(dtype, rank, dims, elements, troupe_buffer_ref(buffer), &tensor);
+    if (status != TROUPE_OK) {
         troupe_buffer_unref(buffer);
-    return status;
+        return status;
+    }
+    tensor->offset = offset;
+    *out = tensor;
+    return TROUPE_OK;
 }
 
 enum troupe_status troupe_tensor_reshape(struct troupe_tensor *tensor, int rank,

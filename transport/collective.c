@@ -20,8 +20,7 @@ struct troupe_collective {
     struct troupe_schedule *schedule;
     int *group;
     int tag;
-    size_t element_bytes;
-    troupe_reduce_fn *reduce;
+    const struct troupe_reduction *reduction;
 
     struct collective_slot *slots; /* as many as the longest round has steps */
     int slot_count;
@@ -67,7 +66,7 @@ static char *chunk_data(const struct troupe_collective *collective, int chunk, i
     int64_t begin, end;
     troupe_schedule_chunk(collective->schedule, collective->elements, chunk, &begin, &end);
     *elements = end - begin;
-    return collective->data + (size_t)begin * collective->element_bytes;
+    return collective->data + (size_t)begin * collective->reduction->element_bytes;
 }
 
 static void record(struct troupe_collective *collective, enum troupe_status status)
@@ -86,7 +85,7 @@ static void start_step(struct collective_slot *slot)
     slot->transfer.done = transfer_done;
     slot->transfer.peer = collective->group[slot->step->peer];
     slot->transfer.tag = collective->tag;
-    slot->transfer.bytes = (size_t)elements * collective->element_bytes;
+    slot->transfer.bytes = (size_t)elements * collective->reduction->element_bytes;
     slot->transfer.data = slot->step->verb == TROUPE_SCHEDULE_REDUCE ? slot->scratch : chunk;
     if (slot->step->verb == TROUPE_SCHEDULE_SEND)
         transport->ops->send(transport, &slot->transfer);
@@ -103,7 +102,7 @@ static void reduce_round(struct troupe_collective *collective, int count)
             continue;
         int64_t elements;
         char *chunk = chunk_data(collective, slot->step->chunk, &elements);
-        collective->reduce(chunk, slot->scratch, elements);
+        collective->reduction->reduce(chunk, slot->scratch, elements);
     }
 }
 
@@ -157,7 +156,7 @@ static void transfer_done(struct troupe_transfer *transfer, enum troupe_status s
 
 enum troupe_status troupe_collective_create(struct troupe_transport *transport,
                                             struct troupe_schedule *schedule, const int *group,
-                                            int tag, size_t element_bytes, troupe_reduce_fn *reduce,
+                                            int tag, const struct troupe_reduction *reduction,
                                             struct troupe_collective **out)
 {
     struct troupe_collective *collective = troupe_calloc(1, sizeof(*collective));
@@ -168,8 +167,7 @@ enum troupe_status troupe_collective_create(struct troupe_transport *transport,
     collective->transport = transport;
     collective->schedule = schedule;
     collective->tag = tag;
-    collective->element_bytes = element_bytes;
-    collective->reduce = reduce;
+    collective->reduction = reduction;
     collective->slot_count = longest_round(schedule);
     collective->group = troupe_calloc((size_t)schedule->size, sizeof(int));
     collective->slots =
@@ -206,7 +204,7 @@ static enum troupe_status grow_scratch(struct troupe_collective *collective, int
 {
     int64_t begin, end;
     troupe_schedule_chunk(collective->schedule, elements, 0, &begin, &end);
-    size_t bytes = (size_t)(end - begin) * collective->element_bytes;
+    size_t bytes = (size_t)(end - begin) * collective->reduction->element_bytes;
     if (bytes <= collective->scratch_bytes)
         return TROUPE_OK;
     for (int i = 0; i < collective->slot_count; i++) {

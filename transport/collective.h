@@ -7,15 +7,18 @@
 
 struct troupe_collective;
 
-/* target[i] = target[i] (op) source[i] for `elements` elements. */
-typedef void troupe_reduce_fn(void *target, const void *source, int64_t elements);
+/* How elements are combined: target[i] = target[i] (op) source[i]. */
+struct troupe_reduction {
+    size_t element_bytes;
+    void (*reduce)(void *target, const void *source, int64_t elements);
+};
 
 /* A collective between the ranks group[0..schedule->size) of the transport (schedule ranks are
- * positions in `group`) on messages with the given tag, reused run after run. Takes the schedule.
- */
+ * positions in `group`)  on messages with the given tag, reused run after run. Takes the schedule
+ * and shares the reduction. */
 TROUPE_MUST_USE enum troupe_status
 troupe_collective_create(struct troupe_transport *transport, struct troupe_schedule *schedule,
-                         const int *group, int tag, size_t element_bytes, troupe_reduce_fn *reduce,
+                         const int *group, int tag, const struct troupe_reduction *reduction,
                          struct troupe_collective **out);
 void troupe_collective_destroy(struct troupe_collective *collective);
 

@@ -256,10 +256,9 @@ static struct completion completion_of(struct troupe_mpi_transport *transport, i
     MPI_Test_cancelled(status, &cancelled);
     if (cancelled)
         done.status = TROUPE_CANCELLED;
-    if (done.transfer->internal[INTERNAL_VERB] == &verb_send)
+    /* A send's bytes are its own; a message that was too long fills all of the room. */
+    if (done.transfer->internal[INTERNAL_VERB] == &verb_send || done.status == TROUPE_DATA_LOSS)
         done.bytes = done.transfer->bytes;
-    else if (done.status == TROUPE_DATA_LOSS)
-        done.bytes = done.transfer->bytes; /* all of the room is filled */
     else if (done.status == TROUPE_OK &&
              MPI_Get_elements_x(status, MPI_BYTE, &count) == MPI_SUCCESS)
         done.bytes = (size_t)count;

@@ -37,7 +37,7 @@ TROUPE_API void troupe_session_close(struct troupe_session *session);
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_session_serve(struct troupe_session *session);
 
 /* Receives the fetched values of one step, in order of steps, on rank 0: borrows them. Called from
- * a worker; must not call into the session. */
+ * a worker; a run from it is FAILED_PRECONDITION. */
 typedef void troupe_step_fn(void *context, int64_t step, struct troupe_tensor *const *fetched);
 
 struct troupe_run {

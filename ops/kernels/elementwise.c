@@ -92,9 +92,10 @@ static void walk_runs(void *context, int64_t begin, int64_t end)
 }
 
 void troupe_elementwise_apply(struct troupe_parallel *parallel, troupe_run_fn *run, int64_t grain,
-                              struct troupe_tensor *out, const struct troupe_tensor *const *inputs,
-                              const struct troupe_shape *shapes, int count)
+                              struct troupe_tensor *out, const struct troupe_operands *operands)
 {
+    const struct troupe_tensor *const *inputs = operands->inputs;
+    int count = operands->count;
     struct walk walk = {
         .run = run, .count = count, .out_size = (int64_t)troupe_dtype_size(out->dtype)};
     struct troupe_shape shape = troupe_shape_of(out), own[TROUPE_OPERAND_MAX];
@@ -104,7 +105,7 @@ void troupe_elementwise_apply(struct troupe_parallel *parallel, troupe_run_fn *r
     for (int i = 0; i < count; i++) {
         walk.in[i] = troupe_tensor_data(inputs[i]);
         walk.in_size[i] = (int64_t)troupe_dtype_size(inputs[i]->dtype);
-        own[i] = shapes ? shapes[i] : troupe_shape_of(inputs[i]);
+        own[i] = operands->shapes ? operands->shapes[i] : troupe_shape_of(inputs[i]);
     }
     walk_shapes(&walk, &shape, own);
     int64_t run_length = walk.dims[walk.rank - 1], runs = out->elements / run_length;
@@ -142,8 +143,8 @@ enum troupe_status troupe_call_unary(struct troupe_kernel_call *call)
     struct troupe_tensor *out;
     enum troupe_status status = troupe_call_output_like(call, 0, 0, &out);
     if (status == TROUPE_OK)
-        troupe_elementwise_apply(call->parallel, function->run[x->dtype], function->grain, out, &x,
-                                 NULL, 1);
+        troupe_elementwise_apply(call->parallel, function->run[x->dtype], function->grain, out,
+                                 &(struct troupe_operands){.count = 1, .inputs = &x});
     return status;
 }
 
@@ -158,6 +159,6 @@ enum troupe_status troupe_call_binary(struct troupe_kernel_call *call)
         status = troupe_call_output_reusing(call, &shape, &out);
     if (status == TROUPE_OK)
         troupe_elementwise_apply(call->parallel, function->run[inputs[0]->dtype], function->grain,
-                                 out, inputs, NULL, 2);
+                                 out, &(struct troupe_operands){.count = 2, .inputs = inputs});
     return status;
 }

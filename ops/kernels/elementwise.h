@@ -41,11 +41,16 @@ struct troupe_elementwise {
 TROUPE_MUST_USE enum troupe_status troupe_call_output_reusing(struct troupe_kernel_call *call,
                                                               const struct troupe_shape *shape,
                                                               struct troupe_tensor **out);
-/* Applies `run` to `count` operands, each of which broadcasts to the shape of `out`. A shape in
- * `shapes` stands for the operand's own. */
+/* Inputs, each of which broadcasts to the output. A shape in `shapes`, unless that is NULL, stands
+ * for the input's own. */
+struct troupe_operands {
+    int count; /* at most TROUPE_OPERAND_MAX */
+    const struct troupe_tensor *const *inputs;
+    const struct troupe_shape *shapes;
+};
+/* Applies `run` to the operands, split over workers in parts of `grain` elements. */
 void troupe_elementwise_apply(struct troupe_parallel *parallel, troupe_run_fn *run, int64_t grain,
-                              struct troupe_tensor *out, const struct troupe_tensor *const *inputs,
-                              const struct troupe_shape *shapes, int count);
+                              struct troupe_tensor *out, const struct troupe_operands *operands);
 /* What belongs to the row of the kernel that is called. */
 const struct troupe_elementwise *troupe_elementwise_of(const struct troupe_kernel_call *call);
 /* Whole kernels, of one input and of two that broadcast. */

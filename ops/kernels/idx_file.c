@@ -70,7 +70,7 @@ static enum troupe_status read_header(gzFile file, const char *path, int rank,
     int64_t bytes = 1;
     out->rank = rank;
     for (int i = 0; i < rank; i++) {
-        out->dims[i] = read_u32(header + 4 + 4 * i);
+        out->dims[i] = read_u32(header + 4 + (size_t)4 * (size_t)i);
         if (out->dims[i] < 1 || out->dims[i] > TROUPE_IDX_BYTES_MAX / bytes)
             return troupe_status_fail(TROUPE_DATA_LOSS,
                                       "%s: dimension %d is %lld: wants 1 or more, and at most %lld "

@@ -118,8 +118,8 @@ enum troupe_status troupe_kernel_bias_add(struct troupe_kernel_call *call)
     shapes[1].dims[0] = shape.dims[axis];
     for (int i = 1; i < shapes[1].rank; i++)
         shapes[1].dims[i] = 1;
-    troupe_elementwise_apply(call->parallel, add->run[out->dtype], add->grain, out, inputs, shapes,
-                             2);
+    troupe_elementwise_apply(call->parallel, add->run[out->dtype], add->grain, out,
+                             &(struct troupe_operands){2, inputs, shapes});
     return TROUPE_OK;
 }
 

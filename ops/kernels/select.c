@@ -47,7 +47,7 @@ static enum troupe_status choose(struct troupe_kernel_call *call, const struct t
         return status;
     struct troupe_tensor *out = call->outputs[0];
     troupe_elementwise_apply(call->parallel, select_of(troupe_dtype_size(out->dtype)), TROUPE_GRAIN,
-                             out, inputs, shapes, 3);
+                             out, &(struct troupe_operands){3, inputs, shapes});
     troupe_tensor_share_strings(out);
     return TROUPE_OK;
 }

@@ -3,6 +3,7 @@
 Usage: gates.py GATE ROOT [BUILD]. Prints each violation as PATH:LINE: TEXT and exits with 1 when
 there is one. A gate is a function of a Tree; self_test.py shows of each that it fires.
 """
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -290,6 +291,29 @@ def gate_symbols(tree):
                     yield f"{name}: symbol {symbol} has no troupe_ prefix"
     if found == 0:
         yield f"{tree.build}: no library of Troupe is there to look at"
+
+
+def tidy(tree, paths):
+    """Runs clang-tidy over some sources; gives its findings in the tree."""
+    done = subprocess.run(["clang-tidy", "-p", tree.build, "--quiet"] + paths, cwd=tree.root,
+                          capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        match = re.match(r"(.+?):(\d+):\d+: error: (.*)", line)
+        if match:
+            path = os.path.relpath(os.path.join(tree.build, match.group(1)), tree.root)
+            yield f"{path}:{match.group(2)}: {match.group(3)}"
+    if done.returncode not in (0, 1):
+        yield f"clang-tidy ended with {done.returncode}: {done.stderr.strip()}"
+
+
+def gate_tidy(tree):
+    """clang-tidy finds nothing: names, sizes of functions, likely mistakes (.clang-tidy)."""
+    paths = [path for path in tree.sources()
+             if path.endswith(".c") and path.split("/")[0] in LAYERS]
+    shares = [paths[i::4] for i in range(4) if paths[i::4]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for found in pool.map(lambda share: list(tidy(tree, share)), shares):
+            yield from found
 
 
 def gate_format(tree):

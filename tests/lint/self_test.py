@@ -1,4 +1,5 @@
 """Shows of each gate that it fires on a bad sample and passes a good one."""
+import json
 import os
 import shutil
 import subprocess
@@ -6,7 +7,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 import gates  # noqa: E402
 
 # (gate, path, bad text, good text)
@@ -91,8 +93,29 @@ class SelfTest(unittest.TestCase):
         self.assertEqual(self.compiled_library("int helper(void) { return 1; }\n"),
                          ["libtroupe.so.0: symbol helper has no troupe_ prefix"])
 
+    def tidied(self, source):
+        os.makedirs(os.path.join(self.root, "base"), exist_ok=True)
+        path = os.path.join(self.root, "base", "a.c")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source)
+        shutil.copy(os.path.join(HERE, "..", "..", ".clang-tidy"), self.root)
+        with open(os.path.join(self.root, "compile_commands.json"), "w", encoding="utf-8") as file:
+            json.dump([{"directory": self.root, "file": path, "command": f"cc -c {path}"}], file)
+        return list(gates.GATES["tidy"](gates.Tree(self.root, self.root)))
+
+    @unittest.skipUnless(shutil.which("clang-tidy"), "clang-tidy is not there")
+    def test_tidy(self):
+        self.assertEqual(self.tidied("int troupe_a(void);\nint troupe_a(void)\n{\n    return 1;\n}\n"),
+                         [])
+        found = self.tidied("int troupe_Bad(int a, int b, int c, int d, int e, int f, int g);\n"
+                            "int troupe_Bad(int a, int b, int c, int d, int e, int f, int g)\n"
+                            "{\n    return a + b + c + d + e + f + g;\n}\n")
+        self.assertTrue(any("function-size" in one for one in found), found)
+        self.assertTrue(any("identifier-naming" in one for one in found), found)
+
     def test_every_gate_has_a_sample(self):
-        self.assertEqual({sample[0] for sample in SAMPLES} | {"symbols"}, set(gates.GATES))
+        self.assertEqual({sample[0] for sample in SAMPLES} | {"symbols", "tidy"},
+                         set(gates.GATES))
 
 
 if __name__ == "__main__":

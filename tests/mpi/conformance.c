@@ -409,6 +409,7 @@ static void collective_done(void *context, enum troupe_status status)
 static void case_all_reduce(struct troupe_transport *transport)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 7, 1000, 100003};
+    static const struct troupe_reduction sum = {sizeof(int64_t), add};
     enum { IN_FLIGHT = 3 };
     int size = transport->size, group[64];
     struct troupe_collective *collectives[IN_FLIGHT];
@@ -418,9 +419,8 @@ static void case_all_reduce(struct troupe_transport *transport)
         struct troupe_schedule *schedule;
         CHECK(transport, troupe_schedule_ring_allreduce(size - 1 - transport->rank, size,
                                                         &schedule) == TROUPE_OK);
-        CHECK(transport,
-              troupe_collective_create(transport, schedule, group, 20 + i, sizeof(int64_t), add,
-                                       &collectives[i]) == TROUPE_OK);
+        CHECK(transport, troupe_collective_create(transport, schedule, group, 20 + i, &sum,
+                                                  &collectives[i]) == TROUPE_OK);
     }
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         struct outcome outcomes[IN_FLIGHT] = {{0}};

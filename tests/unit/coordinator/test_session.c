@@ -211,6 +211,27 @@ static void stopped_once(int rank, struct troupe_session *session, enum troupe_s
     troupe_tensor_unref(value);
 }
 
+/* Waiting for a session from inside one of its actors is refused, not waited for. */
+static void run_inside_step(void *context, int64_t step, struct troupe_tensor *const *fetched)
+{
+    (void)step;
+    (void)fetched;
+    const char *fetch = "one";
+    struct troupe_run run = run_of(NULL, NULL, 0, &fetch, 1);
+    CHECK(troupe_session_run(context, &run, NULL, NULL) == TROUPE_FAILED_PRECONDITION);
+    CHECK(strstr(troupe_status_message(), "from inside an actor"));
+}
+
+static void run_inside(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK && rank == 0);
+    const char *fetch = "one";
+    struct troupe_run run = run_of(NULL, NULL, 0, &fetch, 3);
+    run.on_step = run_inside_step;
+    run.on_step_context = session;
+    CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_OK);
+}
+
 /* Messages that no rank sends: cut short, or with numbers that mean nothing. */
 static void malformed_letters(int rank, struct troupe_session *session, enum troupe_status opened)
 {
@@ -253,6 +274,7 @@ int main(void)
         ranks_run(3, workers, "{\"node\": [{\"name\": \"y\", \"op\": \"Matmul\"}]}", NULL, false,
                   bad_graph);
         ranks_run(2, workers, two_ranks, NULL, false, unknown_fetch);
+        ranks_run(2, workers, two_ranks, NULL, false, run_inside);
         ranks_run(3, workers, two_ranks, NULL, true, different_calls);
         ranks_run(3, workers, two_ranks, NULL, true, wrong_feed);
         ranks_run(2, workers, two_ranks, NULL, true, malformed_letters);
