@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "op_node.h"
+#include "op_rows.h"
 #include "ops/kernels/region.h"
 #include "ops/tensor.h"
 
@@ -20,53 +21,16 @@ static const struct row rows[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What inference says must hold, and be all there is to say when every input is known. */
-static void check_inferred(const struct op_node *node, const struct row *row, int output,
-                           enum op_known known)
-{
-    const struct troupe_shape *inferred = &node->node->output_shapes[output];
-    struct troupe_shape computed = troupe_shape_of(node->outputs[output]), merged;
-    char a[TROUPE_SHAPE_TEXT_MAX], b[TROUPE_SHAPE_TEXT_MAX];
-    cr_assert_eq(troupe_shape_merge(inferred, &computed, &merged), TROUPE_OK,
-                 "%s: inferred %s, computed %s", row->op, troupe_shape_print(inferred, a),
-                 troupe_shape_print(&computed, b));
-    if (known == OP_KNOWS_VALUES)
-        cr_assert(troupe_shape_equal(inferred, &computed), "%s: inferred %s, computed %s", row->op,
-                  troupe_shape_print(inferred, a), troupe_shape_print(&computed, b));
-}
-
-static void check_row(const struct row *row, enum op_known known)
-{
-    struct op_node node;
-    cr_assert_eq(op_node_init(&node, row->op, row->inputs, row->attr, known), TROUPE_OK,
-                 "%s (%s), known %d: %s", row->op, row->inputs[0], (int)known,
-                 troupe_status_message());
-    for (int pass = 0; pass < 2; pass++) {
-        node.parallel = pass ? &op_backwards : NULL;
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_OK, "%s (%s): %s", row->op, row->inputs[0],
-                     troupe_status_message());
-        int count = 0;
-        for (; count < 4 && row->outputs[count]; count++) {
-            cr_assert_lt(count, node.node->output_count, "%s", row->op);
-            op_expect(node.outputs[count], row->outputs[count], 0, row->op);
-            check_inferred(&node, row, count, known);
-        }
-        cr_assert_eq(count, node.node->output_count, "%s", row->op);
-    }
-    op_node_fini(&node);
-}
-
 Test(array, values)
 {
-    struct troupe_memory_usage before, after;
-    check_row(&rows[0], OP_KNOWS_VALUES); /* builds the registry */
-    troupe_memory_usage_get(&before);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        for (int known = 0; known < OP_KNOWN_COUNT; known++)
-            check_row(&rows[i], (enum op_known)known);
+        op_check_values(&(struct op_row){.op = rows[i].op,
+                                         .inputs = rows[i].inputs,
+                                         .attr = rows[i].attr,
+                                         .outputs = rows[i].outputs,
+                                         .tolerance = 0,
+                                         .exact = OP_KNOWS_VALUES});
     }
-    troupe_memory_usage_get(&after);
-    cr_assert_eq(after.live_bytes, before.live_bytes, "tensors or strings are lost");
 }
 
 /* `message` is the end of what is said before a run, and all that is said in one. */
@@ -81,42 +45,26 @@ static const struct wrong wrongs[] = {
 #include "array_wrongs.inc.h"
 };
 
-Test(array, messages)
+/* Whether only the values in a run tell what is wrong. */
+static bool is_told_by_value(const char *message)
 {
-    for (size_t i = 0; i < COUNT(wrongs); i++) {
-        const struct wrong *wrong = &wrongs[i];
-        struct op_node node;
-        cr_assert_eq(op_node_init(&node, wrong->op, wrong->inputs, wrong->attr, OP_KNOWS_NOTHING),
-                     TROUPE_OK, "%s: %s", wrong->op, troupe_status_message());
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_INVALID_ARGUMENT, "%s wants: %s", wrong->op,
-                     wrong->message);
-        cr_assert_str_eq(troupe_status_message(), wrong->message);
-        op_node_fini(&node);
-    }
+    return strstr(message, "\"indices\"") || strstr(message, "shape 1") ||
+           strstr(message, "\"segment_ids\" has") || strstr(message, "\"x\" wants each");
 }
 
-/* What a shape function alone can tell is told before the run, in the same words. */
-Test(array, messages_before_the_run)
+Test(array, messages)
 {
-    int seen = 0;
+    int before_the_run = 0;
     for (size_t i = 0; i < COUNT(wrongs); i++) {
-        const struct wrong *wrong = &wrongs[i];
-        struct op_node node;
-        enum troupe_status status =
-            op_node_init(&node, wrong->op, wrong->inputs, wrong->attr, OP_KNOWS_VALUES);
-        bool by_value = strstr(wrong->message, "\"indices\"") ||
-                        strstr(wrong->message, "shape 1") ||
-                        strstr(wrong->message, "\"segment_ids\" has") ||
-                        strstr(wrong->message, "\"x\" wants each");
-        cr_assert_eq(status == TROUPE_OK, by_value, "%s: %s", wrong->op, wrong->message);
-        if (status != TROUPE_OK) {
-            cr_assert(strstr(troupe_status_message(), wrong->message), "%s\nwants: %s",
-                      troupe_status_message(), wrong->message);
-            seen++;
-        }
-        op_node_fini(&node);
+        bool by_value = is_told_by_value(wrongs[i].message);
+        op_check_message(&(struct op_wrong){.op = wrongs[i].op,
+                                            .inputs = wrongs[i].inputs,
+                                            .attr = wrongs[i].attr,
+                                            .message = wrongs[i].message,
+                                            .by_value = by_value});
+        before_the_run += !by_value;
     }
-    cr_assert_gt(seen, 20);
+    cr_assert_gt(before_the_run, 20);
 }
 
 Test(array, shares_the_buffer)

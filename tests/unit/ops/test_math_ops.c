@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "op_node.h"
+#include "op_rows.h"
 #include "ops/tensor.h"
 
 struct row {
@@ -19,43 +20,17 @@ static const struct row rows[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* In the first pass the inputs are held elsewhere too; in the second they may be written. */
-static void check_row(const struct row *row, enum op_known known)
-{
-    struct op_node node;
-    cr_assert_eq(op_node_init(&node, row->op, row->inputs, row->attr, known), TROUPE_OK,
-                 "%s (%s), known %d: %s", row->op, row->inputs[0], (int)known,
-                 troupe_status_message());
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < node.input_count && pass == 0; i++)
-            troupe_tensor_ref(node.inputs[i]);
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_OK, "%s (%s): %s", row->op, row->inputs[0],
-                     troupe_status_message());
-        op_expect(node.outputs[0], row->output, 1e-15, row->op);
-        struct troupe_shape computed = troupe_shape_of(node.outputs[0]), merged;
-        cr_assert_eq(troupe_shape_merge(&node.node->output_shapes[0], &computed, &merged),
-                     TROUPE_OK, "%s: %s", row->op, row->output);
-        cr_assert(known > OP_KNOWS_SHAPES ||
-                      troupe_shape_equal(&node.node->output_shapes[0], &computed),
-                  "%s: %s is not inferred", row->op, row->output);
-        for (int i = 0; i < node.input_count && pass == 0; i++) {
-            op_expect(node.inputs[i], row->inputs[i], 0, row->op); /* was not written */
-            troupe_tensor_unref(node.inputs[i]);
-        }
-    }
-    op_node_fini(&node);
-}
-
 Test(math, values)
 {
-    struct troupe_memory_usage before, after;
-    check_row(&rows[0], OP_KNOWS_VALUES); /* builds the registry */
-    troupe_memory_usage_get(&before);
-    for (size_t i = 0; i < COUNT(rows); i++)
-        for (int known = 0; known < OP_KNOWN_COUNT; known++)
-            check_row(&rows[i], (enum op_known)known);
-    troupe_memory_usage_get(&after);
-    cr_assert_eq(after.live_bytes, before.live_bytes, "tensors or strings are lost");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *outputs[] = {rows[i].output, NULL};
+        op_check_values(&(struct op_row){.op = rows[i].op,
+                                         .inputs = rows[i].inputs,
+                                         .attr = rows[i].attr,
+                                         .outputs = outputs,
+                                         .tolerance = 1e-15,
+                                         .exact = OP_KNOWS_SHAPES});
+    }
 }
 
 /* What is said in a run, and, where the shapes tell, at the end of what is said before. */
@@ -113,17 +88,12 @@ static const struct {
 
 Test(math, messages)
 {
-    for (size_t i = 0; i < COUNT(wrongs); i++) {
-        struct op_node node;
-        cr_assert_eq(
-            op_node_init(&node, wrongs[i].op, wrongs[i].inputs, wrongs[i].attr, OP_KNOWS_NOTHING),
-            TROUPE_OK, "%s: %s", wrongs[i].op, troupe_status_message());
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_INVALID_ARGUMENT, "%s wants: %s", wrongs[i].op,
-                     wrongs[i].message);
-        cr_assert_str_eq(troupe_status_message(), wrongs[i].message);
-        cr_assert_null(node.outputs[0]);
-        op_node_fini(&node);
-    }
+    for (size_t i = 0; i < COUNT(wrongs); i++)
+        op_check_message(&(struct op_wrong){.op = wrongs[i].op,
+                                            .inputs = wrongs[i].inputs,
+                                            .attr = wrongs[i].attr,
+                                            .message = wrongs[i].message,
+                                            .by_value = wrongs[i].by_value});
 }
 
 Test(math, messages_before_the_run)

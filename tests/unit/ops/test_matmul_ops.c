@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op_node.h"
+#include "op_rows.h"
 #include "ops/tensor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -38,18 +39,13 @@ static const struct {
 Test(matmul, values)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
-        for (int known = 0; known < OP_KNOWN_COUNT; known++) {
-            struct op_node node;
-            cr_assert_eq(
-                op_node_init(&node, "MatMul", rows[i].inputs, rows[i].attr, (enum op_known)known),
-                TROUPE_OK, "%s", troupe_status_message());
-            cr_assert_eq(op_node_call(&node, 0), TROUPE_OK, "%s", troupe_status_message());
-            op_expect(node.outputs[0], rows[i].output, 1e-6, rows[i].inputs[0]);
-            struct troupe_shape shape = troupe_shape_of(node.outputs[0]);
-            if (known <= OP_KNOWS_SHAPES)
-                cr_assert(troupe_shape_equal(&node.node->output_shapes[0], &shape));
-            op_node_fini(&node);
-        }
+        const char *outputs[] = {rows[i].output, NULL};
+        op_check_values(&(struct op_row){.op = "MatMul",
+                                         .inputs = rows[i].inputs,
+                                         .attr = rows[i].attr,
+                                         .outputs = outputs,
+                                         .tolerance = 1e-6,
+                                         .exact = OP_KNOWS_SHAPES});
     }
 }
 
@@ -72,21 +68,11 @@ static const struct {
 
 Test(matmul, messages)
 {
-    for (size_t i = 0; i < COUNT(wrongs); i++) {
-        struct op_node node;
-        cr_assert_eq(
-            op_node_init(&node, "MatMul", wrongs[i].inputs, wrongs[i].attr, OP_KNOWS_NOTHING),
-            TROUPE_OK, "%s", troupe_status_message());
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_INVALID_ARGUMENT, "%s", wrongs[i].message);
-        cr_assert_str_eq(troupe_status_message(), wrongs[i].message);
-        op_node_fini(&node);
-        cr_assert_eq(
-            op_node_init(&node, "MatMul", wrongs[i].inputs, wrongs[i].attr, OP_KNOWS_SHAPES),
-            TROUPE_INVALID_ARGUMENT, "%s", wrongs[i].message);
-        cr_assert(strstr(troupe_status_message(), wrongs[i].message), "%s",
-                  troupe_status_message());
-        op_node_fini(&node);
-    }
+    for (size_t i = 0; i < COUNT(wrongs); i++)
+        op_check_message(&(struct op_wrong){.op = "MatMul",
+                                            .inputs = wrongs[i].inputs,
+                                            .attr = wrongs[i].attr,
+                                            .message = wrongs[i].message});
 }
 
 #define ROWS    181

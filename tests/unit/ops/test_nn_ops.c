@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "op_node.h"
+#include "op_rows.h"
 #include "ops/tensor.h"
 
 struct row {
@@ -21,46 +22,16 @@ static const struct row rows[] = {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define INPUTS(...)  ((const char *[]){__VA_ARGS__, NULL})
 
-static void check_row(const struct row *row, enum op_known known)
-{
-    struct op_node node;
-    struct troupe_shape merged;
-    cr_assert_eq(op_node_init(&node, row->op, row->inputs, row->attr, known), TROUPE_OK,
-                 "%s (%s): %s", row->op, row->inputs[0], troupe_status_message());
-    /* The second pass may write in place: only then nobody else has the inputs. */
-    for (int pass = 0; pass < 2; pass++) {
-        node.parallel = pass ? &op_backwards : NULL;
-        for (int i = 0; i < node.input_count; i++) {
-            if (pass == 0)
-                troupe_tensor_ref(node.inputs[i]);
-            else
-                troupe_tensor_unref(node.inputs[i]);
-        }
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_OK, "%s (%s): %s", row->op, row->inputs[0],
-                     troupe_status_message());
-        int count = 0;
-        for (; row->outputs[count]; count++) {
-            op_expect(node.outputs[count], row->outputs[count], 1e-6, row->op);
-            struct troupe_shape shape = troupe_shape_of(node.outputs[count]);
-            cr_assert_eq(troupe_shape_merge(&node.node->output_shapes[count], &shape, &merged),
-                         TROUPE_OK, "%s", row->op);
-        }
-        cr_assert_eq(count, node.node->output_count, "%s", row->op);
-    }
-    op_node_fini(&node);
-}
-
 Test(nn, values)
 {
-    struct troupe_memory_usage before, after;
-    check_row(&rows[0], OP_KNOWS_VALUES); /* builds the registry */
-    troupe_memory_usage_get(&before);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        for (int known = 0; known < OP_KNOWN_COUNT; known++)
-            check_row(&rows[i], (enum op_known)known);
+        op_check_values(&(struct op_row){.op = rows[i].op,
+                                         .inputs = rows[i].inputs,
+                                         .attr = rows[i].attr,
+                                         .outputs = rows[i].outputs,
+                                         .tolerance = 1e-6,
+                                         .exact = OP_KNOWS_SHAPES});
     }
-    troupe_memory_usage_get(&after);
-    cr_assert_eq(after.live_bytes, before.live_bytes, "tensors are lost");
 }
 
 static const struct {
@@ -101,21 +72,11 @@ static const struct {
 
 Test(nn, messages)
 {
-    for (size_t i = 0; i < COUNT(wrongs); i++) {
-        struct op_node node;
-        cr_assert_eq(op_node_init(&node, wrongs[i].op, wrongs[i].inputs, NULL, OP_KNOWS_NOTHING),
-                     TROUPE_OK, "%s", troupe_status_message());
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_INVALID_ARGUMENT, "%s", wrongs[i].message);
-        cr_assert_str_eq(troupe_status_message(), wrongs[i].message);
-        op_node_fini(&node);
-        enum troupe_status status =
-            op_node_init(&node, wrongs[i].op, wrongs[i].inputs, NULL, OP_KNOWS_VALUES);
-        cr_assert_eq(status == TROUPE_OK, wrongs[i].by_value, "%s", wrongs[i].message);
-        if (status != TROUPE_OK)
-            cr_assert(strstr(troupe_status_message(), wrongs[i].message), "%s\nwants: %s",
-                      troupe_status_message(), wrongs[i].message);
-        op_node_fini(&node);
-    }
+    for (size_t i = 0; i < COUNT(wrongs); i++)
+        op_check_message(&(struct op_wrong){.op = wrongs[i].op,
+                                            .inputs = wrongs[i].inputs,
+                                            .message = wrongs[i].message,
+                                            .by_value = wrongs[i].by_value});
 }
 
 /* [1000, 33] numbers from -2 to 2. */

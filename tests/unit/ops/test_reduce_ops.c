@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "op_node.h"
+#include "op_rows.h"
 #include "ops/tensor.h"
 
 struct row {
@@ -21,37 +22,16 @@ static const struct row rows[] = {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define INPUTS(...)  ((const char *[]){__VA_ARGS__, NULL})
 
-static void check_row(const struct row *row, enum op_known known)
-{
-    struct op_node node;
-    struct troupe_shape merged;
-    cr_assert_eq(op_node_init(&node, row->op, row->inputs, row->attr, known), TROUPE_OK,
-                 "%s (%s): %s", row->op, row->inputs[0], troupe_status_message());
-    for (int pass = 0; pass < 2; pass++) {
-        node.parallel = pass ? &op_backwards : NULL;
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_OK, "%s (%s): %s", row->op, row->inputs[0],
-                     troupe_status_message());
-        op_expect(node.outputs[0], row->outputs[0], 1e-6, row->op);
-        struct troupe_shape shape = troupe_shape_of(node.outputs[0]);
-        const struct troupe_shape *inferred = &node.node->output_shapes[0];
-        cr_assert_eq(troupe_shape_merge(inferred, &shape, &merged), TROUPE_OK, "%s", row->op);
-        if (known == OP_KNOWS_VALUES)
-            cr_assert(troupe_shape_equal(inferred, &shape), "%s (%s)", row->op, row->inputs[0]);
-    }
-    op_node_fini(&node);
-}
-
 Test(reduce, values)
 {
-    struct troupe_memory_usage before, after;
-    check_row(&rows[0], OP_KNOWS_VALUES); /* builds the registry */
-    troupe_memory_usage_get(&before);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        for (int known = 0; known < OP_KNOWN_COUNT; known++)
-            check_row(&rows[i], (enum op_known)known);
+        op_check_values(&(struct op_row){.op = rows[i].op,
+                                         .inputs = rows[i].inputs,
+                                         .attr = rows[i].attr,
+                                         .outputs = rows[i].outputs,
+                                         .tolerance = 1e-6,
+                                         .exact = OP_KNOWS_VALUES});
     }
-    troupe_memory_usage_get(&after);
-    cr_assert_eq(after.live_bytes, before.live_bytes, "tensors are lost");
 }
 
 static const struct {
@@ -79,19 +59,9 @@ static const struct {
 /* In a run, and before it in the same words. */
 Test(reduce, messages)
 {
-    for (size_t i = 0; i < COUNT(wrongs); i++) {
-        struct op_node node;
-        cr_assert_eq(op_node_init(&node, wrongs[i].op, wrongs[i].inputs, NULL, OP_KNOWS_NOTHING),
-                     TROUPE_OK, "%s", troupe_status_message());
-        cr_assert_eq(op_node_call(&node, 0), TROUPE_INVALID_ARGUMENT, "%s", wrongs[i].message);
-        cr_assert_str_eq(troupe_status_message(), wrongs[i].message);
-        op_node_fini(&node);
-        cr_assert_eq(op_node_init(&node, wrongs[i].op, wrongs[i].inputs, NULL, OP_KNOWS_VALUES),
-                     TROUPE_INVALID_ARGUMENT, "%s", wrongs[i].message);
-        cr_assert(strstr(troupe_status_message(), wrongs[i].message), "%s\nwants: %s",
-                  troupe_status_message(), wrongs[i].message);
-        op_node_fini(&node);
-    }
+    for (size_t i = 0; i < COUNT(wrongs); i++)
+        op_check_message(&(struct op_wrong){
+            .op = wrongs[i].op, .inputs = wrongs[i].inputs, .message = wrongs[i].message});
 }
 
 Test(reduce, mean_of_nothing)
