@@ -79,7 +79,7 @@ static struct troupe_deque_ring *deque_grow(struct troupe_deque *deque, int64_t 
     return ring;
 }
 
-bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *task)
+bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *const *tasks, int count)
 {
     /* Relaxed: the owner's own. Acquire of `top`: partner of the thieves' exchange, so that a slot
      * is overwritten only after it was read. */
@@ -87,17 +87,18 @@ bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *task)
     int64_t top = atomic_load_explicit(&deque->top, memory_order_acquire);
     struct troupe_deque_ring *ring = atomic_load_explicit(&deque->ring, memory_order_relaxed);
 
-    if (bottom - top >= ring->capacity) {
+    while (bottom - top > ring->capacity - count) {
         ring = deque_grow(deque, top, bottom);
         if (ring == NULL)
             return false;
     }
-    ring_put(ring, bottom, task);
+    for (int i = 0; i < count; i++)
+        ring_put(ring, bottom + i, tasks[i]);
     /* Relaxed: nobody else looks into a deque that is not shared. */
     if (deque->shared)
-        atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_seq_cst);
+        atomic_store_explicit(&deque->bottom, bottom + count, memory_order_seq_cst);
     else
-        atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_relaxed);
+        atomic_store_explicit(&deque->bottom, bottom + count, memory_order_relaxed);
     return true;
 }
 

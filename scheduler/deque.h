@@ -26,9 +26,10 @@ TROUPE_MUST_USE enum troupe_status troupe_deque_init(struct troupe_deque *deque,
 void troupe_deque_fini(struct troupe_deque *deque);
 
 /* Owner only. Push grows the ring when it is full and returns false without memory for that. Its
- * last step is a sequentially consistent store when the deque is shared. Take returns the newest
- * task, NULL when there is none. */
-TROUPE_MUST_USE bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *task);
+ * last step is a sequentially consistent store when the deque is shared, with which all `count`
+ * tasks appear. Take returns the newest task, NULL when there is none. */
+TROUPE_MUST_USE bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *const *tasks,
+                                       int count);
 struct troupe_task *troupe_deque_take(struct troupe_deque *deque);
 
 /* Any thread: the oldest task; NULL when there is none or another thief was faster. */

@@ -99,11 +99,13 @@ void troupe_pool_parallel_for(struct troupe_pool *pool, struct troupe_worker *wo
         int count = (int)(ranges - 1 < pool->width - 1 ? ranges - 1 : pool->width - 1);
 
         for (int i = 0; i < count; i++) {
+            struct troupe_task *task = &helpers[i].task;
+
             helpers[i].task.run = helper_run;
             helpers[i].job = &job;
             /* Relaxed: the push publishes it. */
             atomic_fetch_add_explicit(&job.helpers, 1, memory_order_relaxed);
-            if (!troupe_deque_push(&worker->deque, &helpers[i].task)) {
+            if (!troupe_deque_push(&worker->deque, &task, 1)) {
                 /* Relaxed: nobody saw this helper; fewer share the ranges. */
                 atomic_fetch_sub_explicit(&job.helpers, 1, memory_order_relaxed);
                 break;

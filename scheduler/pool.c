@@ -61,25 +61,38 @@ static void pool_inject(struct troupe_pool *pool, struct troupe_task *task)
                                                     memory_order_seq_cst, memory_order_relaxed));
 }
 
+/* A searching worker will find the tasks, or wake another when it finds different ones. */
+static void pool_call_worker(struct troupe_pool *pool)
+{
+    if (atomic_load_explicit(&pool->searching, memory_order_seq_cst) == 0)
+        troupe_pool_wake_one(pool);
+}
+
+static void pool_inject_many(struct troupe_pool *pool, struct troupe_task *const *tasks, int count)
+{
+    /* A task may end the work and have the pool destroyed before this returns: destroy waits.
+     * Relaxed: published with the task. */
+    atomic_fetch_add_explicit(&pool->visitors, 1, memory_order_relaxed);
+    for (int i = 0; i < count; i++)
+        pool_inject(pool, tasks[i]);
+    pool_call_worker(pool);
+    /* Release: partner of the acquire in destroy. */
+    atomic_fetch_sub_explicit(&pool->visitors, 1, memory_order_release);
+}
+
+void troupe_pool_push_many(struct troupe_pool *pool, struct troupe_worker *worker,
+                           struct troupe_task *const *tasks, int count)
+{
+    if (worker == NULL || worker->pool != pool || !troupe_deque_push(&worker->deque, tasks, count))
+        pool_inject_many(pool, tasks, count);
+    else if (pool->width > 1) /* else the pusher is the only worker, and awake */
+        pool_call_worker(pool);
+}
+
 void troupe_pool_push(struct troupe_pool *pool, struct troupe_worker *worker,
                       struct troupe_task *task)
 {
-    bool is_visitor = worker == NULL || worker->pool != pool;
-
-    /* The task may end the work and have the pool destroyed before this returns: destroy waits.
-     * Relaxed: published with the task. */
-    if (is_visitor)
-        atomic_fetch_add_explicit(&pool->visitors, 1, memory_order_relaxed);
-    if (is_visitor || !troupe_deque_push(&worker->deque, task))
-        pool_inject(pool, task);
-    else if (pool->width == 1)
-        return; /* the pusher is the only worker, and awake */
-    /* A searching worker will find the task, or wake another when it finds a different one. */
-    if (atomic_load_explicit(&pool->searching, memory_order_seq_cst) == 0)
-        troupe_pool_wake_one(pool);
-    /* Release: partner of the acquire in destroy. */
-    if (is_visitor)
-        atomic_fetch_sub_explicit(&pool->visitors, 1, memory_order_release);
+    troupe_pool_push_many(pool, worker, &task, 1);
 }
 
 /* Takes all injected tasks: the newest to run, the others onto the worker's deque, newest on
@@ -178,6 +191,11 @@ static int worker_poll_now(struct troupe_worker *worker)
     events = pool->options.poll(pool->options.poll_context);
     atomic_store_explicit(&pool->poll_lock, 0, memory_order_release);
     return events;
+}
+
+bool troupe_worker_polls(const struct troupe_worker *worker)
+{
+    return worker->pool->options.poll != NULL;
 }
 
 void troupe_worker_poll(struct troupe_worker *worker)

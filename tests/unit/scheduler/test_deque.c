@@ -11,6 +11,11 @@ static struct troupe_task tasks[MANY];
 static _Atomic(int) taken[MANY];
 static _Atomic(int) over;
 
+static void push(struct troupe_deque *deque, struct troupe_task *task)
+{
+    cr_assert(troupe_deque_push(deque, &task, 1));
+}
+
 Test(deque, takes_newest_and_steals_oldest)
 {
     struct troupe_deque deque;
@@ -18,7 +23,7 @@ Test(deque, takes_newest_and_steals_oldest)
     cr_assert_eq(troupe_deque_init(&deque, true), TROUPE_OK);
     cr_assert(troupe_deque_is_empty(&deque));
     for (int i = 0; i < 3; i++)
-        cr_assert(troupe_deque_push(&deque, &tasks[i]));
+        push(&deque, &tasks[i]);
     cr_assert_eq(troupe_deque_steal(&deque), &tasks[0]);
     cr_assert_eq(troupe_deque_take(&deque), &tasks[2]);
     cr_assert_eq(troupe_deque_take(&deque), &tasks[1]);
@@ -34,7 +39,7 @@ Test(deque, grows_and_keeps_the_order)
 
         cr_assert_eq(troupe_deque_init(&deque, shared != 0), TROUPE_OK);
         for (int i = 0; i < MANY; i++)
-            cr_assert(troupe_deque_push(&deque, &tasks[i]));
+            push(&deque, &tasks[i]);
         for (int i = MANY - 1; i >= 0; i--)
             cr_assert_eq(troupe_deque_take(&deque), &tasks[i]);
         cr_assert_null(troupe_deque_take(&deque));
@@ -64,7 +69,7 @@ Test(deque, hands_out_each_task_once)
     for (int i = 0; i < 2; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, thief, &deque), 0);
     for (int i = 0; i < MANY; i++) {
-        cr_assert(troupe_deque_push(&deque, &tasks[i]));
+        push(&deque, &tasks[i]);
         if (i % 3 == 0)
             count(troupe_deque_take(&deque));
     }
