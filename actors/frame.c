@@ -127,7 +127,8 @@ uint64_t troupe_firing_step(const struct troupe_firing *firing)
 {
     const struct troupe_iteration *iteration = troupe_firing_record(firing);
 
-    return iteration->instance->caller == NULL ? iteration->number : iteration->instance->step;
+    return iteration->instance->caller == NULL ? iteration->number
+                                               : iteration->instance->root->number;
 }
 
 uint64_t troupe_firing_path(const struct troupe_firing *firing)
@@ -181,7 +182,8 @@ static void used_remove_locked(struct troupe_stage *stage, struct troupe_instanc
 static enum troupe_status frame_take(struct troupe_stage *stage, struct troupe_firing *caller,
                                      struct troupe_instance **out)
 {
-    struct troupe_instance *instance, *around = troupe_firing_record(caller)->instance;
+    struct troupe_iteration *iteration = troupe_firing_record(caller);
+    struct troupe_instance *instance, *around = iteration->instance;
     enum troupe_status status;
 
     pthread_mutex_lock(&stage->lock);
@@ -196,7 +198,7 @@ static enum troupe_status frame_take(struct troupe_stage *stage, struct troupe_f
     }
     instance->caller = caller;
     instance->depth = around->depth + 1;
-    instance->step = troupe_firing_step(caller);
+    instance->root = around->caller == NULL ? iteration : around->root;
     instance->path = path_mix(troupe_firing_path(caller), (uint64_t)caller->actor->number);
     instance->slot = troupe_firing_slot(caller);
     pthread_mutex_lock(&stage->lock);

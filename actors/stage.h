@@ -121,9 +121,9 @@ struct troupe_instance {
     /* Of a frame's instance. */
     struct troupe_firing *caller;
     struct troupe_payload **results;
-    uint64_t step; /* the root's iteration */
-    uint64_t path; /* tells this firing of the frame from all others of the step */
-    uint64_t slot; /* among those that may be in flight at once */
+    struct troupe_iteration *root; /* what all this is part of */
+    uint64_t path;                 /* tells this firing of the frame from all others of the step */
+    uint64_t slot;                 /* among those that may be in flight at once */
     int depth;
     struct troupe_instance *next, *previous; /* free, or in use; under the stage's lock */
     _Alignas(TROUPE_LINE) char lines[];
@@ -247,7 +247,7 @@ struct troupe_firing *troupe_iteration_finish(struct troupe_iteration *iteration
 /* Raises an instance's end, and starts and retires what can be; returns as above. */
 struct troupe_firing *troupe_instance_admit(struct troupe_instance *instance, uint64_t end,
                                             struct troupe_ready *ready);
-/* Records a failure of a firing, in its iteration and all around it. */
+/* Records a failure of a firing, in its iteration and the root's. */
 void troupe_firing_fail(struct troupe_firing *firing, enum troupe_status status,
                         const char *message);
 
