@@ -10,7 +10,8 @@ static bool iteration_must_drain(const struct troupe_instance *instance, uint64_
 {
     /* Relaxed: see firing_fire; the poison is written under the lock that is held. */
     if (instance->caller != NULL)
-        return atomic_load_explicit(&instance->root->drains, memory_order_relaxed);
+        return instance->drains ||
+               atomic_load_explicit(&instance->root->drains, memory_order_relaxed);
     return number >= atomic_load_explicit(&instance->stage->poison, memory_order_relaxed);
 }
 
@@ -182,7 +183,7 @@ void troupe_firing_fail(struct troupe_firing *firing, enum troupe_status status,
                         const char *message)
 {
     struct troupe_iteration *iteration = troupe_firing_record(firing);
-    void *context = firing->actor->context;
+    void *context = troupe_actor_context(firing->actor);
     struct troupe_stage *stage;
 
     /* Relaxed: draining is a hint, and none of these iterations can complete before the firing. */

@@ -125,6 +125,7 @@ struct troupe_instance {
     uint64_t path;                 /* tells this firing of the frame from all others of the step */
     uint64_t slot;                 /* among those that may be in flight at once */
     int depth;
+    bool drains;                             /* every iteration */
     struct troupe_instance *next, *previous; /* free, or in use; under the stage's lock */
     _Alignas(TROUPE_LINE) char lines[];
 };
@@ -253,7 +254,7 @@ void troupe_firing_fail(struct troupe_firing *firing, enum troupe_status status,
 
 /* frame.c. Gives the results to the caller, and the instance back. */
 struct troupe_firing *troupe_frame_return(struct troupe_instance *instance);
-/* The behaviour of a frame: runs an instance of the stage that is its context. */
-enum troupe_status troupe_frame_behave(void *context, struct troupe_firing *firing);
+/* What hooks are told of an actor. */
+void *troupe_actor_context(const struct troupe_actor *actor);
 
 #endif

@@ -103,9 +103,10 @@ static int add_result(struct troupe_stage *frame, int result)
 
 static int add_frame(struct troupe_stage *parent, struct troupe_stage *body)
 {
+    struct troupe_frame_spec spec = {.name = "frame", .body = body, .ticket = -1};
     int number = 0;
 
-    cr_assert_eq(troupe_stage_add_frame(parent, "frame", body, 0, &number), TROUPE_OK);
+    cr_assert_eq(troupe_stage_add_frame(parent, &spec, &number), TROUPE_OK);
     return number;
 }
 
@@ -367,6 +368,55 @@ Test(frame, is_dead_when_an_argument_is)
     finish(loop.frame, pool);
 }
 
+/* With a ticket: an actor inside fires, dead, although another argument is dead. */
+static _Atomic(int) dead_calls, live_calls;
+
+static enum troupe_status watch_behave(void *context, struct troupe_firing *firing)
+{
+    (void)context;
+    atomic_fetch_add(troupe_firing_is_dead(firing) ? &dead_calls : &live_calls, 1);
+    return TROUPE_OK;
+}
+
+Test(frame, runs_by_its_ticket)
+{
+    static struct op even = {.operation = LESS, .constant = 1};
+    struct troupe_pool *pool = pool_of(2);
+    struct troupe_actor_spec watch = {
+        .name = "watch", .input_count = 1, .behave = watch_behave, .takes_dead = true};
+    struct troupe_stage *stage = stage_of(1), *frame = frame_of(1, 2, 1);
+    struct troupe_frame_spec spec = {.name = "frame", .body = frame, .ticket = 0};
+    struct adder first = {.name = "first", .fail_at = -1}, sink = {.name = "sink", .fail_at = -1};
+    int watcher = add_actor(frame, &watch), other = add_argument(frame, 1);
+    int test, gate, number = 0;
+
+    join(frame, other, 0, watcher, 0, 0);
+    join(frame, other, 0, add_result(frame, 0), 0, 0);
+    add_adder(stage, &first, 0, 1);
+    test = add_op(stage, &even, 1, 1);
+    gate = add_op(stage, &switch_op, 2, 2);
+    cr_assert_eq(troupe_stage_add_frame(stage, &spec, &number), TROUPE_OK);
+    join(stage, 0, 0, test, 0, 0);
+    join(stage, test, 0, gate, 1, 0);
+    join(stage, 0, 0, gate, 0, 0);
+    join(stage, test, 0, number, 0, 0);
+    join(stage, gate, 1, number, 1, 0);
+    join(stage, number, 0, add_adder(stage, &sink, 1, 1), 0, 0);
+    cast(frame, pool);
+    cast(stage, pool);
+    troupe_stage_admit(stage, 1);
+    cr_assert_eq(troupe_stage_wait(stage, soon()), TROUPE_OK);
+    cr_assert_eq(atomic_load(&live_calls), 1);
+    cr_assert_eq(atomic_load(&sink.calls), 1);
+    first.add = 5; /* the gate's output dies */
+    troupe_stage_admit(stage, 2);
+    cr_assert_eq(troupe_stage_wait(stage, soon()), TROUPE_OK);
+    cr_assert_eq(atomic_load(&dead_calls), 1);
+    cr_assert_eq(atomic_load(&sink.calls), 1);
+    troupe_stage_destroy(stage);
+    finish(frame, pool);
+}
+
 /* What random numbers and messages inside loops are told apart by. */
 static uint64_t seen_paths[3][16], seen_slots[16];
 
@@ -409,11 +459,17 @@ Test(frame, tells_firings_apart)
 Test(frame, refuses_wrong_descriptions)
 {
     struct troupe_stage *stage = stage_of(1), *frame = frame_of(1, 1, 1);
+    struct troupe_frame_spec spec = {.name = "loop", .body = stage, .ticket = -1};
     int number = 0;
 
-    cr_assert_eq(troupe_stage_add_frame(stage, "loop", stage, 0, &number), TROUPE_INVALID_ARGUMENT);
+    cr_assert_eq(troupe_stage_add_frame(stage, &spec, &number), TROUPE_INVALID_ARGUMENT);
     cr_assert_str_eq(troupe_status_message(),
                      "frame \"loop\": its body must be made by troupe_stage_create_frame");
+    spec.body = frame;
+    spec.ticket = 1;
+    cr_assert_eq(troupe_stage_add_frame(stage, &spec, &number), TROUPE_INVALID_ARGUMENT);
+    cr_assert_str_eq(troupe_status_message(),
+                     "frame \"loop\" has 1 arguments: 1 cannot be its ticket");
     cr_assert_eq(troupe_stage_add_argument(frame, "a", 1, &number), TROUPE_INVALID_ARGUMENT);
     cr_assert_str_eq(troupe_status_message(), "a frame with 1 arguments has no argument 1");
     cr_assert_eq(troupe_stage_add_result(frame, "r", -1, &number), TROUPE_INVALID_ARGUMENT);
