@@ -439,6 +439,22 @@ static void complete_dtypes(const struct troupe_node *node, const int *counts,
     }
 }
 
+static enum troupe_status check_back_edges(const struct troupe_graph *graph,
+                                           const struct troupe_node *node)
+{
+    for (int i = 0; i < node->input_count && node->schema->op->flow != TROUPE_FLOW_MERGE; i++) {
+        int producer = node->inputs[i].node;
+
+        if (producer >= 0 && producer < graph->node_count &&
+            troupe_op_is_back_edge(graph->nodes[producer].schema))
+            return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                      "reads NextIteration \"%s\"; only a Merge at the head of "
+                                      "its loop may",
+                                      graph->nodes[producer].name);
+    }
+    return TROUPE_OK;
+}
+
 static enum troupe_status infer_node(struct troupe_graph *graph, struct troupe_node *node)
 {
     enum troupe_dtype *dtypes = troupe_calloc((size_t)node->input_count + 1, sizeof(*dtypes));
@@ -448,7 +464,9 @@ static enum troupe_status infer_node(struct troupe_graph *graph, struct troupe_n
 
     if (dtypes == NULL || counts == NULL)
         goto free_arrays;
-    status = settle_inputs(graph, node, dtypes, counts);
+    status = check_back_edges(graph, node);
+    if (status == TROUPE_OK)
+        status = settle_inputs(graph, node, dtypes, counts);
     if (status == TROUPE_OK)
         status = fill_defaults(node);
     if (status == TROUPE_OK) {

@@ -140,9 +140,9 @@ static const struct troupe_kernel_row loop_cond_kernels[] = {
     {                                                                                              \
         .name = op_name,                                                                           \
         .doc = "Passes the value of a frame's last iteration out to the frame around it.",         \
-        .inputs = "data: T", .outputs = "output: T", .attrs = "T: type",                           \
-        .flow = TROUPE_FLOW_EXIT, .infer = troupe_infer_unchanged, .no_gradient = NO_GRADIENT,     \
-        .kernels = pass_kernels, .kernel_count = 1                                                 \
+        .inputs = "data: T", .outputs = "output: T", .attrs = "T: type", .flow = TROUPE_FLOW_EXIT, \
+        .infer = troupe_infer_unchanged, .no_gradient = NO_GRADIENT, .kernels = pass_kernels,      \
+        .kernel_count = 1                                                                          \
     }
 #define NEXT_ITERATION_ROW(op_name)                                                                \
     {                                                                                              \

@@ -64,11 +64,11 @@ struct troupe_kernel_row {
 };
 
 enum troupe_op_flags {
-    TROUPE_OP_STATEFUL = 1, /* never folded, merged or run twice; firings in step order */
-    TROUPE_OP_SOURCE = 2,   /* reads data from outside: a dataset */
-    TROUPE_OP_RUNTIME = 4,  /* no kernel: the runtime itself does it (Send, Recv, AllReduce) */
-    TROUPE_OP_NUMBERED = 8, /* draws random numbers: keyed by graph seed, origin name, step */
-    TROUPE_OP_SHARDED = 16, /* has shard_index and shard_count attrs that data-parallel sets */
+    TROUPE_OP_STATEFUL = 1,   /* never folded, merged or run twice; firings in step order */
+    TROUPE_OP_SOURCE = 2,     /* reads data from outside: a dataset */
+    TROUPE_OP_RUNTIME = 4,    /* no kernel: the runtime itself does it (Send, Recv, AllReduce) */
+    TROUPE_OP_NUMBERED = 8,   /* draws random numbers: keyed by graph seed, origin name, step */
+    TROUPE_OP_SHARDED = 16,   /* has shard_index and shard_count attrs that data-parallel sets */
     TROUPE_OP_TAKES_DEAD = 32 /* fires for dead inputs too: they are troupe_tensor_dead() */
 };
 
