@@ -49,6 +49,11 @@ bool troupe_node_is_all_reduce(const struct troupe_node *node)
     return strcmp(node->schema->op->name, "AllReduce") == 0;
 }
 
+const char *troupe_node_all_reduce_key(const struct troupe_node *node)
+{
+    return troupe_attr_find(node->attrs, node->attr_count, "key")->value.s;
+}
+
 /* A depth-first walk with its own stack, for graphs of any depth. */
 struct walk {
     const struct troupe_graph *graph;
@@ -56,6 +61,8 @@ struct walk {
     bool *keep;
     int *stack;
     int depth;
+    struct troupe_name_map groups; /* of AllReduce nodes, by key: the last node of each */
+    int *group_next;               /* by node number: the one before it in its group, -1 */
 };
 
 static void walk_push(struct walk *walk, int node)
@@ -89,21 +96,42 @@ static void walk_inputs(struct walk *walk, int number)
         walk_push(walk, node->controls[i]);
 }
 
+static enum troupe_status find_groups(struct walk *walk)
+{
+    for (int i = 0; i < walk->graph->node_count; i++) {
+        const struct troupe_node *node = &walk->graph->nodes[i];
+        if (!troupe_node_is_all_reduce(node))
+            continue;
+        const char *key = troupe_node_all_reduce_key(node);
+        walk->group_next[i] = troupe_name_map_get(&walk->groups, key);
+        if (troupe_name_map_put(&walk->groups, key, i) != 0)
+            return TROUPE_RESOURCE_EXHAUSTED;
+    }
+    return TROUPE_OK;
+}
+
 /* A collective runs on all its ranks or on none. */
 static void walk_group(struct walk *walk, int number)
 {
-    const struct troupe_graph *graph = walk->graph;
-    const struct troupe_node *node = &graph->nodes[number];
+    const struct troupe_node *node = &walk->graph->nodes[number];
     if (!troupe_node_is_all_reduce(node))
         return;
-    const struct troupe_attr *key = troupe_attr_find(node->attrs, node->attr_count, "key");
-    for (int i = 0; i < graph->node_count; i++) {
-        const struct troupe_node *other = &graph->nodes[i];
-        if (other->schema != node->schema)
-            continue;
-        const struct troupe_attr *its = troupe_attr_find(other->attrs, other->attr_count, "key");
-        if (strcmp(its->value.s, key->value.s) == 0)
-            walk_push(walk, i);
+    int other = troupe_name_map_get(&walk->groups, troupe_node_all_reduce_key(node));
+    for (; other >= 0; other = walk->group_next[other])
+        walk_push(walk, other);
+}
+
+static void walk_all(struct walk *walk)
+{
+    const struct troupe_signature *signature = walk->signature;
+    for (int i = 0; i < signature->fetch_count; i++)
+        walk_push_value(walk, signature->fetches[i]);
+    for (int i = 0; i < signature->target_count; i++)
+        walk_push(walk, signature->targets[i]);
+    while (walk->depth > 0) {
+        int number = walk->stack[--walk->depth];
+        walk_inputs(walk, number);
+        walk_group(walk, number);
     }
 }
 
@@ -111,20 +139,19 @@ static enum troupe_status prune(const struct troupe_graph *graph,
                                 const struct troupe_signature *signature, bool *keep)
 {
     struct walk walk = {.graph = graph, .signature = signature, .keep = keep};
-    walk.stack = troupe_calloc((size_t)graph->node_count + 1, sizeof(int));
-    if (!walk.stack)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < signature->fetch_count; i++)
-        walk_push_value(&walk, signature->fetches[i]);
-    for (int i = 0; i < signature->target_count; i++)
-        walk_push(&walk, signature->targets[i]);
-    while (walk.depth > 0) {
-        int number = walk.stack[--walk.depth];
-        walk_inputs(&walk, number);
-        walk_group(&walk, number);
-    }
+    size_t count = (size_t)graph->node_count + 1;
+    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    troupe_name_map_init(&walk.groups);
+    walk.stack = troupe_calloc(count, sizeof(int));
+    walk.group_next = troupe_calloc(count, sizeof(int));
+    if (walk.stack && walk.group_next)
+        status = find_groups(&walk);
+    if (status == TROUPE_OK)
+        walk_all(&walk);
+    troupe_name_map_fini(&walk.groups);
+    free(walk.group_next);
     free(walk.stack);
-    return TROUPE_OK;
+    return status;
 }
 
 /* The partition being made, with the room of its crossings. */
@@ -136,14 +163,11 @@ struct crossing_set {
 int troupe_partition_find(const struct troupe_partition *partition, struct troupe_value value,
                           int to_rank)
 {
-    /* Crossings of one node lie close together; a plan has few thousands at most. */
-    for (int i = partition->crossing_count - 1; i >= 0; i--) {
-        const struct troupe_crossing *crossing = &partition->crossings[i];
-        if (crossing->value.node == value.node && crossing->value.port == value.port &&
-            crossing->to_rank == to_rank)
-            return i;
-    }
-    return -1;
+    int i = partition->crossing_of_node[value.node];
+    while (i >= 0 && (partition->crossings[i].value.port != value.port ||
+                      partition->crossings[i].to_rank != to_rank))
+        i = partition->crossings[i].next;
+    return i;
 }
 
 static void crossing_set_size(const struct troupe_graph *graph, struct troupe_crossing *crossing)
@@ -193,12 +217,14 @@ static enum troupe_status crossing_add(const struct troupe_graph *graph,
         .to_rank = to_rank,
         .tag = partition->tag_count,
         .is_control = value.port < 0,
+        .next = partition->crossing_of_node[value.node],
     };
     crossing_set_size(graph, &crossing);
     /* A fed value may have any shape that its placeholder allows: its own is not known here. */
     if (value.port >= 0 && troupe_signature_feed(signature, value) >= 0)
         crossing.is_static = false;
     partition->tag_count += crossing.is_static ? 1 : 2;
+    partition->crossing_of_node[value.node] = partition->crossing_count;
     partition->crossings[partition->crossing_count++] = crossing;
     return TROUPE_OK;
 }
@@ -231,6 +257,21 @@ static enum troupe_status find_crossings(const struct troupe_graph *graph,
     return status;
 }
 
+static enum troupe_status number_groups(const struct troupe_graph *graph,
+                                        struct troupe_partition *partition)
+{
+    for (int i = 0; i < partition->order_count; i++) {
+        const struct troupe_node *node = &graph->nodes[partition->order[i]];
+        if (!troupe_node_is_all_reduce(node))
+            continue;
+        const char *key = troupe_node_all_reduce_key(node);
+        if (troupe_name_map_get(&partition->groups, key) < 0 &&
+            troupe_name_map_put(&partition->groups, key, (int)partition->groups.count) != 0)
+            return TROUPE_RESOURCE_EXHAUSTED;
+    }
+    return TROUPE_OK;
+}
+
 enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
                                          const struct troupe_signature *signature,
                                          struct troupe_partition *out)
@@ -240,8 +281,11 @@ enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
     partition.keep = troupe_calloc(count, sizeof(bool));
     partition.order = troupe_calloc(count, sizeof(int));
-    if (!partition.keep || !partition.order)
+    partition.crossing_of_node = troupe_calloc(count, sizeof(int));
+    if (!partition.keep || !partition.order || !partition.crossing_of_node)
         goto fini;
+    for (int i = 0; i < graph->node_count; i++)
+        partition.crossing_of_node[i] = -1;
     status = prune(graph, signature, partition.keep);
     if (status == TROUPE_OK)
         status = troupe_graph_sort(graph, partition.order);
@@ -251,6 +295,8 @@ enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
         if (partition.keep[partition.order[i]])
             partition.order[partition.order_count++] = partition.order[i];
     status = find_crossings(graph, signature, &partition);
+    if (status == TROUPE_OK)
+        status = number_groups(graph, &partition);
     if (status != TROUPE_OK)
         goto fini;
     *out = partition;
@@ -266,5 +312,7 @@ void troupe_partition_fini(struct troupe_partition *partition)
     free(partition->order);
     free(partition->keep);
     free(partition->crossings);
+    free(partition->crossing_of_node);
+    troupe_name_map_fini(&partition->groups);
     memset(partition, 0, sizeof(*partition));
 }

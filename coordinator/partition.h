@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "graph/graph.h"
 
 /* What a run selects. Names are copied by whoever keeps it. */
@@ -27,6 +28,7 @@ struct troupe_crossing {
     bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
     size_t bytes;
+    int next; /* the crossing found before it of the same node; -1: the first */
 };
 
 struct troupe_partition {
@@ -35,7 +37,11 @@ struct troupe_partition {
     bool *keep; /* by node number */
     struct troupe_crossing *crossings;
     int crossing_count;
-    int tag_count; /* for each iteration in flight */
+    int *crossing_of_node; /* by node number: its crossing found last, -1 for none */
+    int tag_count;         /* for each iteration in flight */
+    /* The groups of kept AllReduce nodes by `key`, numbered in order of nodes; borrows the keys
+     * from the graph. */
+    struct troupe_name_map groups;
 };
 
 /* FAILED: NOT_FOUND and INVALID_ARGUMENT come from the graph's own functions. */
@@ -56,6 +62,8 @@ int troupe_signature_feed(const struct troupe_signature *signature, struct troup
  * token is sent. */
 bool troupe_node_input_is_ref(const struct troupe_node *node, int index);
 bool troupe_node_is_all_reduce(const struct troupe_node *node);
+/* What the AllReduce nodes of one group have in common. */
+const char *troupe_node_all_reduce_key(const struct troupe_node *node);
 /* The node whose state the ref input names: through ops that pass a ref on. */
 int troupe_node_ref_owner(const struct troupe_graph *graph, int node, int index);
 

@@ -307,7 +307,7 @@ static bool load_input(struct troupe_loader *loader, const struct troupe_json_pa
                             value_is_named() ? "" : "\": ", troupe_status_message());
         return false;
     }
-    return (control ? troupe_node_add_control(node, value.node)
+    return (control ? troupe_node_append_control(node, value.node)
                     : troupe_node_add_input(node, value)) == TROUPE_OK;
 }
 
@@ -330,7 +330,7 @@ static bool load_inputs(struct troupe_loader *loader, const struct troupe_json_p
 
         right &= load_input(loader, &at, node, json_array_get(inputs, i));
     }
-    return right;
+    return right && troupe_node_settle_controls(node) == TROUPE_OK;
 }
 
 enum troupe_status troupe_load_nodes(struct troupe_loader *loader, const json_t *nodes)
