@@ -24,7 +24,7 @@ struct troupe_crossing {
     struct troupe_value value;
     int from_rank, to_rank;
     int tag;         /* its first tag of a window of one, counted from the plan's first */
-    bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
+    bool is_static;  /* bytes known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
     size_t bytes;
 };
