@@ -161,6 +161,7 @@ enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int numbe
     spec->name = node->name;
     spec->behave = few ? behave_few : behave_many;
     spec->context = self;
+    spec->takes_dead = (node->schema->op->flags & TROUPE_OP_TAKES_DEAD) != 0;
     *out = &self->part;
     return TROUPE_OK;
 
