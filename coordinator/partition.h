@@ -29,7 +29,7 @@ struct troupe_crossing {
     int frame;       /* whose iterations it belongs to */
     int slots;       /* messages in flight within one step: 1 outside of frames */
     int tag;         /* its first tag of a window of one, counted from the plan's first */
-    bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
+    bool is_static;  /* bytes known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
     size_t bytes;
 };
