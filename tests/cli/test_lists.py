@@ -1,4 +1,7 @@
-"""Lists and arrays of tensors: the example, lists and strings that travel, what does not."""
+"""Lists and arrays of tensors: the examples, lists and strings that travel, what does not."""
+import json
+import os
+import tempfile
 import unittest
 
 import support
@@ -27,6 +30,43 @@ class Lists(support.Case):
                 "joined:1": [1, 2, 1],
                 "last_written": [[70, 80]],
                 "array_size": 3}, ranks)
+
+    def test_loops(self):
+        wanted = {"map": {"squares": [1, 4, 9, 16]}, "fold": {"total": 10},
+                  "scan": {"running": [1, 3, 6, 10]}}
+        for name, result in wanted.items():
+            for ranks in (0, 1, 2, 3):
+                got = self.result("run", f"examples/{name}.json", "--feed", "x=[1,2,3,4]",
+                                  *fetches(*result), ranks=ranks)
+                self.assertEqual(got, result, ranks)
+
+    def test_loops_over_nothing(self):
+        for name, result in {"map": {"squares": []}, "fold": {"total": 0},
+                             "scan": {"running": []}}.items():
+            got = self.result("run", f"examples/{name}.json", "--feed", "x=[]", *fetches(*result))
+            self.assertEqual(got, result)
+
+    def test_list_travels_in_a_loop(self):
+        with open(os.path.join(support.ROOT, "examples", "scan.json"), encoding="utf-8") as file:
+            graph = json.load(file)
+        places = {"y/new": 1, "sum/new": 2, "item": 1, "i": 2, "running": 0}
+        for node in graph["node"]:
+            if node["name"] in places:
+                node["device"] = f"/job:worker/task:{places[node['name']]}"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "scan.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(graph, file)
+            got = self.result("run", path, "--feed", f"x={list(range(50))}", "--steps", "3",
+                              *fetches("running"), ranks=3)
+        self.assertEqual(got, {"running": [i * (i + 1) // 2 for i in range(50)]})
+
+    def test_arrays_in_a_loop(self):
+        graph = f"{support.GRAPHS}/array_loop.json"
+        for ranks in (0, 2):
+            got = self.result("run", graph, "--feed", f"x={list(range(20))}", "--steps", "30",
+                              *fetches("doubled"), ranks=ranks)
+            self.assertEqual(got, {"doubled": [2 * i for i in range(20)]})
 
     def test_wrong_sizes(self):
         status, output, messages = self.troupe(
