@@ -126,6 +126,26 @@ static struct troupe_tensor *wrap(struct troupe_tensor_list *list)
     return handle;
 }
 
+/* What Print and messages say of a list. */
+Test(list_ops, prints_in_short)
+{
+    struct troupe_tensor *handle = push(push(empty(), "float32 [1]"), "float32 [2]"), *none;
+    struct troupe_attr attr = troupe_attr_tensor(handle);
+    struct troupe_text text;
+    troupe_text_init(&text);
+    troupe_attr_print(&attr, &text);
+    troupe_attr_fini(&attr);
+    cr_assert_eq(troupe_tensor_create(TROUPE_VARIANT, 1, (int64_t[]){1}, &none), TROUPE_OK);
+    attr = troupe_attr_tensor(none);
+    troupe_text_add(&text, " ");
+    troupe_attr_print(&attr, &text);
+    troupe_attr_fini(&attr);
+    cr_assert_str_eq(text.data, "\"list of 2 float32\" [null]");
+    troupe_text_fini(&text);
+    troupe_tensor_unref(none);
+    troupe_tensor_unref(handle);
+}
+
 Test(list_ops, nesting_is_bounded)
 {
     struct troupe_shape scalar = troupe_shape_scalar();
