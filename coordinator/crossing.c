@@ -67,10 +67,9 @@ static enum troupe_status crossing_add(struct finder *finder, struct troupe_valu
     const struct troupe_node *node = &graph->nodes[value.node];
     if (value.port >= 0 && node->output_dtypes[value.port] == TROUPE_RESOURCE) {
         char text[TROUPE_NODE_TEXT_MAX];
-        return troupe_status_fail(TROUPE_UNIMPLEMENTED,
-                                  "%s: a resource lives on rank %d and does not travel to rank %d",
-                                  troupe_node_describe(graph, value.node, text), from_rank,
-                                  to_rank);
+        return troupe_status_fail(
+            TROUPE_UNIMPLEMENTED, "%s: a resource lives on rank %d and does not travel to rank %d",
+            troupe_node_describe(graph, value.node, text), from_rank, to_rank);
     }
     enum troupe_status status = make_room(finder);
     if (status != TROUPE_OK)
