@@ -9,8 +9,9 @@
 #include "troupe/actor.h"
 
 /* Called once when an iteration first fails, from the worker that knows (never two at a time for
- * one stage): the actor's number, and what it said. For telling other ranks. */
-typedef void troupe_stage_failed_fn(void *context, uint64_t iteration, int actor,
+ * one stage): the context of the actor, which may be one of a frame inside, and what it said. For
+ * telling other ranks. */
+typedef void troupe_stage_failed_fn(void *context, uint64_t iteration, void *actor_context,
                                     enum troupe_status status, const char *message);
 /* Called after an iteration is complete (in order of iterations), before the next is admitted. */
 typedef void troupe_stage_completed_fn(void *context, uint64_t iteration);

@@ -9,32 +9,45 @@
 /* Producers named for one actor. */
 #define PRODUCERS_NAMED 4
 
-static bool actor_has_fired(const struct troupe_actor *actor, uint64_t iteration)
+/* Each actor's incoming edges as a list. */
+struct incoming {
+    int *first, *next; /* -1: no more */
+};
+
+/* What is being described, and how many lines there is room for. */
+struct description {
+    struct troupe_text *text;
+    int limit;
+};
+
+static bool actor_has_fired(struct troupe_instance *instance, int actor, uint64_t iteration)
 {
-    /* Relaxed: partner of the store in firing_finish; a hint. */
-    return atomic_load_explicit(&troupe_actor_cell(actor, iteration)->finished,
-                                memory_order_relaxed) == iteration + 1;
+    const struct troupe_firing *cell = troupe_actor_cell(instance, actor, iteration);
+
+    /* Relaxed: partner of the store in firing_end; a hint. */
+    return atomic_load_explicit(&cell->fired, memory_order_relaxed) == (uint16_t)(iteration + 1);
 }
 
 /* Whether the edge's token of this iteration of its consumer was sent. */
-static bool edge_has_sent(const struct troupe_stage *stage, const struct troupe_edge *edge,
+static bool edge_has_sent(struct troupe_instance *instance, const struct troupe_edge *edge,
                           uint64_t iteration)
 {
     return iteration < (uint64_t)edge->distance ||
-           actor_has_fired(&stage->actors[edge->from], iteration - (uint64_t)edge->distance);
+           actor_has_fired(instance, edge->from, iteration - (uint64_t)edge->distance);
 }
 
-static void describe_waiting(const struct troupe_stage *stage, const int *incoming, const int *next,
+static void describe_waiting(struct troupe_instance *instance, const struct incoming *incoming,
                              int actor, uint64_t iteration, struct troupe_text *text)
 {
+    const struct troupe_stage *stage = instance->stage;
     int named = 0, missing = 0;
 
     troupe_text_addf(text, "actor \"%s\" waits in iteration %llu for", stage->plans[actor].name,
                      (unsigned long long)iteration);
-    for (int i = incoming[actor]; i >= 0; i = next[i]) {
+    for (int i = incoming->first[actor]; i >= 0; i = incoming->next[i]) {
         const struct troupe_edge *edge = &stage->edges[i];
 
-        if (edge_has_sent(stage, edge, iteration))
+        if (edge_has_sent(instance, edge, iteration))
             continue;
         missing++;
         if (named == PRODUCERS_NAMED)
@@ -51,59 +64,95 @@ static void describe_waiting(const struct troupe_stage *stage, const int *incomi
     troupe_text_add(text, "\n");
 }
 
-static void stage_describe(const struct troupe_stage *stage, const int *incoming, const int *next,
-                           int limit, struct troupe_text *text)
+static void stage_describe(const struct troupe_stage *stage, struct troupe_instance *instance,
+                           struct description *description);
+
+/* The instances of a frame that this firing waits for. */
+static void describe_frame(struct troupe_instance *instance, int actor, uint64_t iteration,
+                           struct description *description)
 {
-    uint64_t iteration = troupe_stage_completed(stage);
+    struct troupe_stage *body = instance->stage->plans[actor].body;
+    const struct troupe_firing *caller = troupe_actor_cell(instance, actor, iteration);
 
-    if (iteration >= troupe_stage_admitted(stage))
+    /* Recursion: the lock is held already, and the outer firings say enough. */
+    if (body == instance->stage)
         return;
-    for (int i = 0; i < stage->actor_count && limit > 0; i++) {
-        int there = 0, missing = 0;
+    pthread_mutex_lock(&body->lock);
+    for (struct troupe_instance *inner = body->used; inner != NULL; inner = inner->next)
+        if (inner->caller == caller)
+            stage_describe(body, inner, description);
+    pthread_mutex_unlock(&body->lock);
+}
 
-        if (actor_has_fired(&stage->actors[i], iteration))
-            continue;
-        for (int k = incoming[i]; k >= 0; k = next[k]) {
-            if (edge_has_sent(stage, &stage->edges[k], iteration))
-                there++;
-            else
-                missing++;
-        }
-        if (there == 0 && missing > 0)
-            continue;
-        limit--;
-        if (missing > 0)
-            describe_waiting(stage, incoming, next, i, iteration, text);
+static void describe_actor(struct troupe_instance *instance, const struct incoming *incoming,
+                           int actor, uint64_t iteration, struct description *description)
+{
+    const struct troupe_actor_plan *plan = &instance->stage->plans[actor];
+    int there = 0, missing = 0;
+
+    if (actor_has_fired(instance, actor, iteration))
+        return;
+    for (int k = incoming->first[actor]; k >= 0; k = incoming->next[k]) {
+        if (edge_has_sent(instance, &instance->stage->edges[k], iteration))
+            there++;
         else
-            troupe_text_addf(text,
-                             "actor \"%s\" has all its inputs in iteration %llu and has not "
-                             "completed\n",
-                             stage->plans[i].name, (unsigned long long)iteration);
+            missing++;
     }
+    if (there == 0 && missing > 0)
+        return;
+    description->limit--;
+    if (missing > 0)
+        describe_waiting(instance, incoming, actor, iteration, description->text);
+    else
+        troupe_text_addf(description->text,
+                         "actor \"%s\" has all its inputs in iteration %llu and has not "
+                         "completed\n",
+                         plan->name, (unsigned long long)iteration);
+    if (missing == 0 && plan->body != NULL)
+        describe_frame(instance, actor, iteration, description);
+}
+
+static void incoming_list(const struct troupe_stage *stage, struct incoming *incoming)
+{
+    for (int i = 0; i < stage->actor_count; i++)
+        incoming->first[i] = -1;
+    for (int i = stage->edge_count - 1; i >= 0; i--) {
+        incoming->next[i] = incoming->first[stage->edges[i].to];
+        incoming->first[stage->edges[i].to] = i;
+    }
+}
+
+/* The oldest iteration in flight of an instance. */
+static void stage_describe(const struct troupe_stage *stage, struct troupe_instance *instance,
+                           struct description *description)
+{
+    /* Acquire: partners of the releases in run.c. */
+    uint64_t iteration = atomic_load_explicit(&instance->completed, memory_order_acquire);
+    uint64_t admitted = atomic_load_explicit(&instance->admitted, memory_order_acquire);
+    struct incoming incoming = {
+        .first = troupe_calloc((size_t)stage->actor_count + 1, sizeof(int)),
+        .next = troupe_calloc((size_t)stage->edge_count + 1, sizeof(int)),
+    };
+
+    if (iteration < admitted && incoming.first != NULL && incoming.next != NULL) {
+        incoming_list(stage, &incoming);
+        for (int i = 0; i < stage->actor_count && description->limit > 0; i++)
+            describe_actor(instance, &incoming, i, iteration, description);
+    }
+    free(incoming.first);
+    free(incoming.next);
 }
 
 char *troupe_stage_describe_stall(const struct troupe_stage *stage, int limit)
 {
-    /* Each actor's incoming edges as a list. */
-    int *incoming = troupe_calloc((size_t)stage->actor_count + 1, sizeof *incoming);
-    int *next = troupe_calloc((size_t)stage->edge_count + 1, sizeof *next);
     struct troupe_text text;
-    char *result = NULL;
+    struct description description = {.text = &text, .limit = limit};
+    char *result;
 
-    if (incoming != NULL && next != NULL) {
-        for (int i = 0; i < stage->actor_count; i++)
-            incoming[i] = -1;
-        for (int i = stage->edge_count - 1; i >= 0; i--) {
-            next[i] = incoming[stage->edges[i].to];
-            incoming[stage->edges[i].to] = i;
-        }
-        troupe_text_init(&text);
-        if (stage->pool != NULL)
-            stage_describe(stage, incoming, next, limit, &text);
-        result = troupe_text_take(&text);
-        troupe_text_fini(&text);
-    }
-    free(incoming);
-    free(next);
+    troupe_text_init(&text);
+    if (stage->root != NULL)
+        stage_describe(stage, stage->root, &description);
+    result = troupe_text_take(&text);
+    troupe_text_fini(&text);
     return result;
 }

@@ -3,25 +3,24 @@
  * from then on the iteration may complete, and the cell serve another one. For that reason
  * edges with a distance are served first. */
 #include <stddef.h>
+#include <string.h>
 
 #include "actors/stage.h"
 
 /* So many firings follow each other inside one task before the pool is asked again. */
 #define INLINE_LIMIT 64
+/* Consumers whose cells are fetched together, before the behaviour runs: one after the other, each
+ * would be waited for. */
+#define PREFETCH_LIMIT 8
 
 static struct troupe_firing *firing_of_task(struct troupe_task *task)
 {
     return (struct troupe_firing *)((char *)task - offsetof(struct troupe_firing, task));
 }
 
-struct troupe_firing *troupe_actor_cell(const struct troupe_actor *actor, uint64_t iteration)
-{
-    return (void *)(actor->cells + (size_t)(iteration % actor->slots) * actor->stride);
-}
-
 uint64_t troupe_firing_iteration(const struct troupe_firing *firing)
 {
-    return firing->iteration;
+    return troupe_firing_record(firing)->number;
 }
 
 struct troupe_payload *const *troupe_firing_inputs(const struct troupe_firing *firing)
@@ -34,6 +33,14 @@ struct troupe_payload **troupe_firing_outputs(struct troupe_firing *firing)
     return firing->tokens + firing->actor->input_count;
 }
 
+struct troupe_payload *troupe_firing_take_input(struct troupe_firing *firing, int port)
+{
+    struct troupe_payload *token = firing->tokens[port];
+
+    firing->tokens[port] = NULL;
+    return token;
+}
+
 bool troupe_firing_is_dead(const struct troupe_firing *firing)
 {
     return firing->is_dead;
@@ -41,214 +48,299 @@ bool troupe_firing_is_dead(const struct troupe_firing *firing)
 
 struct troupe_firing *troupe_firing_defer(struct troupe_firing *firing)
 {
-    *firing->deferred = true;
+    /* A local of the code that called the behaviour: the cell may serve another iteration before
+     * that code looks. */
+    *firing->task.flag = true;
     return firing;
 }
 
-/* Consumers are sent to by rising priority: the last of equals is the best so far. */
+void troupe_ready_init(struct troupe_ready *ready, struct troupe_pool *pool)
+{
+    struct troupe_worker *worker = troupe_worker_current();
+
+    ready->pool = pool;
+    ready->worker = worker != NULL && troupe_worker_pool(worker) == pool ? worker : NULL;
+    ready->count = 0;
+}
+
+void troupe_ready_flush(struct troupe_ready *ready)
+{
+    if (ready->count > 0)
+        troupe_pool_push_many(ready->pool, ready->worker, ready->tasks, ready->count);
+    ready->count = 0;
+}
+
 static void ready_add(struct troupe_ready *ready, struct troupe_firing *firing)
 {
-    struct troupe_firing *other = ready->best;
-
-    if (other != NULL) {
-        if (firing->actor->priority < other->actor->priority) {
-            other = firing;
-            firing = ready->best;
-        }
-        troupe_pool_push(other->actor->stage->pool, ready->worker, &other->task);
-    }
-    ready->best = firing;
+    if (ready->count == TROUPE_READY_ROOM)
+        troupe_ready_flush(ready);
+    /* On its way from memory until the firing's turn comes. */
+    __builtin_prefetch(firing->actor);
+    ready->tasks[ready->count++] = &firing->task;
 }
 
-void troupe_ready_flush(struct troupe_ready *ready, struct troupe_pool *pool)
-{
-    if (ready->best != NULL)
-        troupe_pool_push(pool, ready->worker, &ready->best->task);
-    ready->best = NULL;
-}
-
-/* Counts one arrival for `iteration`. */
-static void firing_arrive(struct troupe_firing *firing, int32_t need, uint64_t iteration,
-                          struct troupe_ready *ready)
+/* Counts one arrival; true when it was the last. */
+static bool firing_arrive(struct troupe_firing *firing, int32_t need)
 {
     /* Release: publishes the token to whoever sees the last arrival, which acquires. */
-    if (need != 1 && atomic_fetch_sub_explicit(&firing->missing, 1, memory_order_acq_rel) != 1)
+    return need == 1 || atomic_fetch_sub_explicit(&firing->missing, 1, memory_order_acq_rel) == 1;
+}
+
+void troupe_actor_admit(const struct troupe_actor *actor, struct troupe_iteration *iteration,
+                        struct troupe_ready *ready)
+{
+    struct troupe_firing *firing =
+        troupe_actor_cell(iteration->instance, actor->number, iteration->number);
+
+    if (!firing_arrive(firing, actor->need))
         return;
-    firing->iteration = iteration;
+    if (actor->is_far)
+        *troupe_far_cell_iteration(firing) = iteration;
     ready_add(ready, firing);
 }
 
-void troupe_actor_admit(struct troupe_actor *actor, uint64_t iteration, struct troupe_ready *ready)
+static void firing_put(struct troupe_firing *firing, int to_port, struct troupe_payload *token,
+                       bool dead)
 {
-    firing_arrive(troupe_actor_cell(actor, iteration), actor->need, iteration, ready);
-}
-
-struct sender {
-    struct troupe_ready *ready;
-    uint64_t iteration;
-    uint32_t slot, slots; /* of the sending cell */
-    bool dead;
-};
-
-static void mailbox_send(const struct troupe_mailbox *mailbox, const struct sender *sender,
-                         struct troupe_payload *token)
-{
-    uint64_t iteration = sender->iteration + mailbox->distance;
-    /* Equal numbers of slots mean equal slots: no division for most edges. */
-    size_t slot = mailbox->distance == 0 && mailbox->slots == sender->slots
-                      ? sender->slot
-                      : iteration % mailbox->slots;
-    struct troupe_firing *to = (void *)(mailbox->cells + slot * mailbox->stride);
-    bool dead = mailbox->from_port >= 0 ? token == &troupe_payload_dead : sender->dead;
-
-    if (mailbox->distance != 0 && (mailbox->from_port < 0 || mailbox->to_port < 0))
-        dead = false;
-    if (mailbox->to_port >= 0)
-        to->tokens[mailbox->to_port] =
-            mailbox->from_port >= 0 ? token : (dead ? &troupe_payload_dead : NULL);
+    if (to_port >= 0)
+        firing->tokens[to_port] = token;
     /* Relaxed: published by the arrival. */
     if (dead)
-        atomic_store_explicit(&to->dead, true, memory_order_relaxed);
-    firing_arrive(to, mailbox->need, iteration, sender->ready);
+        atomic_store_explicit(&firing->dead, true, memory_order_relaxed);
 }
 
-/* Gives each output's token as many references as it has consumers, and returns whether the
- * firing counts as dead: it was told to, or it has outputs and all are dead. */
+/* What a port sends: its token, or a plain signal that is as dead as the firing. */
+static struct troupe_payload *port_token(struct troupe_payload **outputs, int port, bool dead)
+{
+    return port >= 0 ? outputs[port] : (dead ? &troupe_payload_dead : NULL);
+}
+
+static void far_send(const struct troupe_far_mailbox *mailbox, struct troupe_iteration *iteration,
+                     struct troupe_payload *token, struct troupe_ready *ready)
+{
+    struct troupe_instance *instance = iteration->instance;
+    const struct troupe_actor *to = mailbox->to;
+    uint64_t number = iteration->number + mailbox->distance;
+    struct troupe_firing *firing =
+        troupe_far_cell(instance, to->cell, mailbox->stride, number & mailbox->slot_mask);
+    bool dead = token == &troupe_payload_dead;
+
+    /* A signal over a distance carries no deadness. */
+    if (dead && mailbox->distance != 0 && (mailbox->from_port < 0 || mailbox->to_port < 0)) {
+        dead = false;
+        token = NULL;
+    }
+    firing_put(firing, mailbox->to_port, token, dead);
+    if (!firing_arrive(firing, to->need))
+        return;
+    *troupe_far_cell_iteration(firing) = troupe_instance_iteration(instance, number);
+    ready_add(ready, firing);
+}
+
+/* Kept apart from the hot path: most actors have none. */
+static __attribute__((noinline)) void far_send_all(struct troupe_iteration *iteration,
+                                                   const struct troupe_actor *actor,
+                                                   struct troupe_payload **outputs, bool dead,
+                                                   struct troupe_ready *ready)
+{
+    const struct troupe_actor_rest *rest = &iteration->instance->stage->rest[actor->number];
+    const struct troupe_far_mailbox *mailbox = rest->far, *end = rest->far + rest->far_count;
+
+    for (; mailbox < end; mailbox++)
+        far_send(mailbox, iteration, port_token(outputs, mailbox->from_port, dead), ready);
+}
+
+/* Gives an output's token as many references as it has consumers; true when it is live. */
+static bool output_settle(struct troupe_payload **output, int consumers, bool failed)
+{
+    struct troupe_payload *token = *output;
+
+    if (failed) {
+        *output = &troupe_payload_dead;
+        troupe_payload_unref(token);
+        return false;
+    }
+    if (token == &troupe_payload_dead)
+        return false;
+    if (token != NULL && consumers != 1) {
+        if (consumers > 1)
+            troupe_payload_ref(token, (uint32_t)(consumers - 1));
+        else
+            troupe_payload_unref(token);
+    }
+    return true;
+}
+
+/* Returns whether the firing counts as dead: it was told to, or it has outputs and all are dead. */
 static bool firing_settle_outputs(struct troupe_firing *firing, bool failed)
 {
     const struct troupe_actor *actor = firing->actor;
     struct troupe_payload **outputs = troupe_firing_outputs(firing);
-    bool all_dead = true;
+    const int *consumers;
+    bool live = false;
 
-    for (int port = 0; port < actor->output_count; port++) {
-        int consumers = actor->consumers[port];
-
-        if (failed) {
-            troupe_payload_unref(outputs[port]);
-            outputs[port] = &troupe_payload_dead;
-            continue;
-        }
-        if (outputs[port] != &troupe_payload_dead)
-            all_dead = false;
-        if (consumers > 1)
-            troupe_payload_ref(outputs[port], (uint32_t)(consumers - 1));
-        else if (consumers == 0)
-            troupe_payload_unref(outputs[port]);
-    }
-    return failed || (actor->output_count > 0 ? all_dead : firing->is_dead);
+    if (actor->output_count == 0)
+        return failed || firing->is_dead;
+    if (actor->output_count == 1)
+        return !output_settle(outputs, actor->consumers, failed);
+    consumers = troupe_firing_record(firing)->instance->stage->rest[actor->number].consumers;
+    for (int port = 0; port < actor->output_count; port++)
+        live |= output_settle(&outputs[port], consumers[port], failed);
+    return !live;
 }
 
 static void firing_release_inputs(struct troupe_firing *firing)
 {
-    for (int port = 0; port < firing->actor->input_count; port++) {
-        struct troupe_payload *token = firing->tokens[port];
+    struct troupe_payload **tokens = firing->tokens;
+    int count = firing->actor->input_count;
 
-        firing->tokens[port] = NULL;
-        troupe_payload_unref(token);
+    for (int port = 0; port < count; port++) {
+        struct troupe_payload *token = tokens[port];
+        uint32_t same = 1;
+
+        if (token == NULL)
+            continue;
+        tokens[port] = NULL;
+        /* Neighbours often hold the same token: one subtraction drops them all. */
+        for (; port + 1 < count && tokens[port + 1] == token; same++)
+            tokens[++port] = NULL;
+        troupe_payload_unref_many(token, same);
     }
 }
 
-/* Ends a firing whose outputs are set: releases the inputs, makes the cell ready for its next
- * iteration, sends. Not to be touched afterwards: the cell, nor (for a sink) the stage. */
-static void firing_finish(struct troupe_firing *firing, bool failed, struct troupe_ready *ready)
+static void group_send(const struct troupe_mailbox *mailbox, struct troupe_iteration *iteration,
+                       struct troupe_payload *token, struct troupe_ready *ready)
 {
-    struct troupe_actor *actor = firing->actor;
-    struct troupe_stage *stage = actor->stage;
-    struct sender sender = {.ready = ready,
-                            .iteration = firing->iteration,
-                            .slot = firing->slot,
-                            .slots = actor->slots};
+    struct troupe_group *group = (void *)((char *)iteration + (size_t)mailbox->cell * TROUPE_LINE);
+    struct troupe_firing *to = troupe_iteration_cell(iteration, group->cell);
+    int32_t cell_need = group->cell_need;
+
+    firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
+    /* Release, acquire: as in firing_arrive. */
+    if (group->need != 1 &&
+        atomic_fetch_sub_explicit(&group->missing, 1, memory_order_acq_rel) != 1)
+        return;
+    /* Relaxed: published by the arrival at the cell, before which no iteration can follow. */
+    atomic_store_explicit(&group->missing, group->need, memory_order_relaxed);
+    if (firing_arrive(to, cell_need))
+        ready_add(ready, to);
+}
+
+static void near_send(const struct troupe_mailbox *mailbox, struct troupe_iteration *iteration,
+                      struct troupe_payload *token, struct troupe_ready *ready)
+{
+    struct troupe_firing *to = troupe_iteration_cell(iteration, mailbox->cell);
+
+    if (mailbox->need == 0) {
+        group_send(mailbox, iteration, token, ready);
+        return;
+    }
+    firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
+    if (firing_arrive(to, mailbox->need))
+        ready_add(ready, to);
+}
+
+/* Ends a firing whose outputs are set: releases the inputs, makes the cell ready for its next
+ * iteration, sends. Not to be touched afterwards: the cell, nor (for a sink) the stage. Returns a
+ * frame's firing that this one has ended. */
+static struct troupe_firing *firing_end(struct troupe_firing *firing, bool failed,
+                                        struct troupe_ready *ready)
+{
+    const struct troupe_actor *actor = firing->actor;
+    struct troupe_iteration *iteration = troupe_firing_record(firing);
     struct troupe_payload **outputs = troupe_firing_outputs(firing);
     const struct troupe_mailbox *mailbox = actor->mailboxes;
     const struct troupe_mailbox *end = mailbox + actor->mailbox_count;
-    bool is_sink = actor->is_sink;
+    bool is_sink = actor->is_sink, dead = firing_settle_outputs(firing, failed);
 
-    sender.dead = firing_settle_outputs(firing, failed);
     firing_release_inputs(firing);
-    /* Relaxed: the sends below publish them to whoever uses the cell next; `finished` is read by
+    /* Relaxed: the sends below publish them to whoever uses the cell next; `fired` is read by
      * describe_stall only, as a hint. */
     atomic_store_explicit(&firing->missing, actor->need, memory_order_relaxed);
     atomic_store_explicit(&firing->dead, false, memory_order_relaxed);
-    atomic_store_explicit(&firing->finished, sender.iteration + 1, memory_order_relaxed);
+    atomic_store_explicit(&firing->fired, (uint16_t)(iteration->number + 1), memory_order_relaxed);
+    if (actor->has_far_mailboxes)
+        far_send_all(iteration, actor, outputs, dead, ready);
     for (; mailbox < end; mailbox++)
-        mailbox_send(mailbox, &sender,
-                     mailbox->from_port >= 0 ? outputs[mailbox->from_port] : NULL);
-    if (!is_sink)
-        return;
+        near_send(mailbox, iteration, port_token(outputs, mailbox->from_port, dead), ready);
     /* Acquire and release: the last sink publishes what all firings of the iteration did. */
-    if (atomic_fetch_sub_explicit(&stage->iterations[sender.iteration % stage->window].sinks_left,
-                                  1, memory_order_acq_rel) == 1)
-        troupe_stage_finish_iteration(stage, sender.iteration, ready);
+    if (is_sink && atomic_fetch_sub_explicit(&iteration->sinks_left, 1, memory_order_acq_rel) == 1)
+        return troupe_iteration_finish(iteration, ready);
+    return NULL;
 }
 
-/* Whether the iteration is drained as dead. */
-static bool firing_must_drain(const struct troupe_firing *firing)
+void troupe_firing_finish(struct troupe_firing *firing, bool failed, struct troupe_ready *ready)
 {
-    struct troupe_stage *stage = firing->actor->stage;
-
-    /* Relaxed: draining may start a firing later; what failed reaches its consumers as dead. */
-    if (firing->iteration >= atomic_load_explicit(&stage->poison, memory_order_relaxed))
-        return true;
-    return atomic_load_explicit(&stage->failed_iterations, memory_order_relaxed) != 0 &&
-           atomic_load_explicit(&stage->iterations[firing->iteration % stage->window].failed,
-                                memory_order_relaxed);
+    /* A loop, not a recursion: functions that call themselves return one after another here. */
+    for (; firing != NULL; failed = false)
+        firing = firing_end(firing, failed, ready);
 }
 
 static void firing_fire(struct troupe_firing *firing, struct troupe_ready *ready)
 {
-    struct troupe_actor *actor = firing->actor;
+    const struct troupe_actor *actor = firing->actor;
     struct troupe_payload **outputs = troupe_firing_outputs(firing);
     enum troupe_status status = TROUPE_OK;
     bool deferred = false;
 
-    for (int port = 0; port < actor->output_count; port++)
-        outputs[port] = NULL;
-    /* Relaxed: acquired with the last arrival. */
+    for (int i = 0; i < actor->mailbox_count && i < PREFETCH_LIMIT; i++)
+        __builtin_prefetch(
+            troupe_iteration_cell(troupe_firing_record(firing), actor->mailboxes[i].cell), 1);
+    if (actor->output_count == 1)
+        outputs[0] = NULL;
+    else
+        memset(outputs, 0, (size_t)actor->output_count * sizeof *outputs);
+    /* Relaxed: the first is acquired with the last arrival; draining may start a firing later, what
+     * failed reaches its consumers as dead. */
     firing->is_dead =
-        atomic_load_explicit(&firing->dead, memory_order_relaxed) || firing_must_drain(firing);
+        atomic_load_explicit(&firing->dead, memory_order_relaxed) ||
+        atomic_load_explicit(&troupe_firing_record(firing)->drains, memory_order_relaxed);
     if (firing->is_dead && !actor->takes_dead) {
-        firing_finish(firing, true, ready);
+        troupe_firing_finish(firing, true, ready);
         return;
     }
-    firing->deferred = &deferred;
+    firing->task.flag = &deferred;
     status = actor->behave(actor->context, firing);
     if (status != TROUPE_OK)
-        troupe_stage_fail(actor->stage, actor, firing->iteration, status, troupe_status_message());
+        troupe_firing_fail(firing, status, troupe_status_message());
     else if (deferred)
         return; /* perhaps complete already: the cell is no longer ours */
-    firing_finish(firing, status != TROUPE_OK, ready);
+    troupe_firing_finish(firing, status != TROUPE_OK, ready);
 }
 
 void troupe_firing_run(struct troupe_task *task, struct troupe_worker *worker)
 {
-    struct troupe_ready ready = {.worker = worker, .best = firing_of_task(task)};
+    struct troupe_ready ready;
+    bool polls = troupe_worker_polls(worker);
 
-    for (int i = 0; i < INLINE_LIMIT && ready.best != NULL; i++) {
-        struct troupe_firing *firing = ready.best;
-
-        ready.best = NULL;
-        firing_fire(firing, &ready);
-        troupe_worker_poll(worker);
+    ready.worker = worker;
+    ready.pool = troupe_worker_pool(worker);
+    ready.count = 0;
+    for (int i = 0; i < INLINE_LIMIT; i++) {
+        firing_fire(firing_of_task(task), &ready);
+        if (polls)
+            troupe_worker_poll(worker);
+        if (ready.count == 0)
+            return;
+        /* The best is fired here, the others may be stolen meanwhile. */
+        task = ready.tasks[--ready.count];
+        troupe_ready_flush(&ready);
     }
-    troupe_ready_flush(&ready, troupe_worker_pool(worker));
+    ready.tasks[ready.count++] = task;
+    troupe_ready_flush(&ready);
 }
 
 void troupe_firing_complete(struct troupe_firing *deferred, enum troupe_status status,
                             const char *message, struct troupe_payload **outputs)
 {
-    struct troupe_actor *actor = deferred->actor;
-    struct troupe_pool *pool = actor->stage->pool;
-    struct troupe_worker *worker = troupe_worker_current();
-    struct troupe_ready ready = {0};
+    struct troupe_ready ready;
 
-    if (worker != NULL && troupe_worker_pool(worker) == pool)
-        ready.worker = worker;
+    troupe_ready_init(&ready, troupe_firing_record(deferred)->instance->stage->pool);
     if (status != TROUPE_OK)
-        troupe_stage_fail(actor->stage, actor, deferred->iteration, status,
-                          message != NULL ? message : "");
+        troupe_firing_fail(deferred, status, message != NULL ? message : "");
     else if (outputs != NULL)
-        for (int port = 0; port < actor->output_count; port++)
+        for (int port = 0; port < deferred->actor->output_count; port++)
             troupe_firing_outputs(deferred)[port] = outputs[port];
-    firing_finish(deferred, status != TROUPE_OK, &ready);
-    troupe_ready_flush(&ready, pool);
+    troupe_firing_finish(deferred, status != TROUPE_OK, &ready);
+    troupe_ready_flush(&ready);
 }

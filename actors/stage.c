@@ -28,10 +28,9 @@ enum troupe_status troupe_stage_create(int window, struct troupe_stage **out)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                                   "a window holds 1 to %d iterations, not %d",
                                   TROUPE_STAGE_MAX_WINDOW, window);
-    stage = aligned_alloc(_Alignof(struct troupe_stage), sizeof *stage);
+    stage = troupe_calloc(1, sizeof *stage);
     if (stage == NULL)
-        return troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for a stage");
-    memset(stage, 0, sizeof *stage);
+        return TROUPE_RESOURCE_EXHAUSTED;
     stage->window = window;
     troupe_arena_init(&stage->arena);
     atomic_init(&stage->poison, UINT64_MAX);
@@ -42,27 +41,21 @@ enum troupe_status troupe_stage_create(int window, struct troupe_stage **out)
     return TROUPE_OK;
 }
 
-/* Drops the tokens that lie in mailboxes for iterations that never came. */
-static void actor_drop_tokens(struct troupe_actor *actor)
-{
-    for (uint32_t slot = 0; slot < actor->slots; slot++) {
-        struct troupe_firing *cell = troupe_actor_cell(actor, slot);
-
-        for (int port = 0; port < actor->input_count; port++)
-            troupe_payload_unref(cell->tokens[port]);
-    }
-}
-
 void troupe_stage_destroy(struct troupe_stage *stage)
 {
     if (stage == NULL)
         return;
-    if (stage->pool != NULL)
-        for (int i = 0; i < stage->actor_count; i++)
-            actor_drop_tokens(&stage->actors[i]);
+    troupe_instance_destroy(stage->root);
+    while (stage->free != NULL) {
+        struct troupe_instance *next = stage->free->next;
+
+        troupe_instance_destroy(stage->free);
+        stage->free = next;
+    }
     for (int i = 0; i < stage->actor_count; i++) {
         free(stage->plans[i].name);
         free(stage->plans[i].connected);
+        free(stage->plans[i].own_context);
     }
     free(stage->plans);
     free(stage->edges);
@@ -163,11 +156,8 @@ static enum troupe_status edge_check(const struct troupe_stage *stage,
     return TROUPE_OK;
 }
 
-enum troupe_status troupe_stage_connect(struct troupe_stage *stage, int from, int from_port, int to,
-                                        int to_port, int distance)
+static enum troupe_status stage_add_edge(struct troupe_stage *stage, struct troupe_edge edge)
 {
-    struct troupe_edge edge = {
-        .from = from, .from_port = from_port, .to = to, .to_port = to_port, .distance = distance};
     enum troupe_status status = edge_check(stage, &edge);
 
     if (status != TROUPE_OK)
@@ -185,9 +175,42 @@ enum troupe_status troupe_stage_connect(struct troupe_stage *stage, int from, in
         stage->edge_capacity = capacity;
     }
     stage->edges[stage->edge_count++] = edge;
-    if (to_port >= 0)
-        stage->plans[to].connected[to_port] = true;
+    if (edge.to_port >= 0)
+        stage->plans[edge.to].connected[edge.to_port] = true;
     return TROUPE_OK;
+}
+
+enum troupe_status troupe_stage_connect(struct troupe_stage *stage, int from, int from_port, int to,
+                                        int to_port, int distance)
+{
+    struct troupe_edge edge = {.from = from,
+                               .from_port = from_port,
+                               .to = to,
+                               .to_port = to_port,
+                               .distance = distance,
+                               .argument = -1};
+
+    return stage_add_edge(stage, edge);
+}
+
+enum troupe_status troupe_stage_connect_loop(struct troupe_stage *frame, int from, int from_port,
+                                             int to, int to_port, int argument)
+{
+    struct troupe_edge edge = {.from = from,
+                               .from_port = from_port,
+                               .to = to,
+                               .to_port = to_port,
+                               .distance = 1,
+                               .argument = argument};
+
+    if (from_port < 0 || to_port < 0)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "a loop's edge goes from an output to an input");
+    if (argument < 0 || argument >= frame->argument_count)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "a frame with %d arguments has no argument %d",
+                                  frame->argument_count, argument);
+    return stage_add_edge(frame, edge);
 }
 
 void troupe_stage_set_hooks(struct troupe_stage *stage, const struct troupe_stage_hooks *hooks)

@@ -20,13 +20,20 @@ void troupe_payload_ref(struct troupe_payload *payload, uint32_t count)
     atomic_fetch_add_explicit(&payload->references, count, memory_order_relaxed);
 }
 
-void troupe_payload_unref(struct troupe_payload *payload)
+void troupe_payload_unref_many(struct troupe_payload *payload, uint32_t count)
 {
     if (!payload || payload->flags & TROUPE_PAYLOAD_STATIC)
         return;
     /* Acquire and release: partner of itself in other threads, so that the last one sees all
-     * that was written under the references dropped before. */
-    if (atomic_fetch_sub_explicit(&payload->references, 1, memory_order_acq_rel) == 1 &&
+     * that was written under the references dropped before. Whoever holds all that are left need
+     * not write. */
+    if ((atomic_load_explicit(&payload->references, memory_order_acquire) == count ||
+         atomic_fetch_sub_explicit(&payload->references, count, memory_order_acq_rel) == count) &&
         payload->destroy)
         payload->destroy(payload);
+}
+
+void troupe_payload_unref(struct troupe_payload *payload)
+{
+    troupe_payload_unref_many(payload, 1);
 }

@@ -122,12 +122,10 @@ static void stop_locked(struct troupe_run_state *state)
 }
 
 /* Names node, op, place, rank and device before a firing's message. */
-static char *root_cause(const struct troupe_plan *plan, int actor, const char *message)
+static char *root_cause(const struct troupe_plan_part *part, const char *message)
 {
-    const struct troupe_session *session = plan->session;
-    int rank = session->runtime->transport->rank, node = -1;
-    if (actor >= 0 && actor < plan->part_count)
-        node = plan->parts[actor]->node;
+    const struct troupe_session *session = part->plan->session;
+    int rank = session->runtime->transport->rank, node = part->node;
     if (node < 0)
         return troupe_asprintf("rank %d: %s", rank, message);
     char text[TROUPE_NODE_TEXT_MAX];
@@ -151,14 +149,14 @@ static void announce_locked(struct troupe_run_state *state, uint64_t iteration,
     stop_locked(state);
 }
 
-void troupe_run_failed(void *context, uint64_t iteration, int actor, enum troupe_status status,
-                       const char *message)
+void troupe_run_failed(void *context, uint64_t iteration, void *actor_context,
+                       enum troupe_status status, const char *message)
 {
     struct troupe_plan *plan = context;
     struct troupe_run_state *state = plan->session->run;
     if (status == TROUPE_ABORTED)
         return; /* derived: the rank where it began announces it */
-    char *cause = status == TROUPE_CANCELLED ? NULL : root_cause(plan, actor, message);
+    char *cause = status == TROUPE_CANCELLED ? NULL : root_cause(actor_context, message);
     pthread_mutex_lock(&state->lock);
     announce_locked(state, iteration, status, cause ? cause : message);
     pthread_mutex_unlock(&state->lock);

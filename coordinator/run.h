@@ -46,9 +46,10 @@ void troupe_run_state_destroy(struct troupe_run_state *state);
 /* The stage's hook: an iteration is complete on this rank; here a requested stop takes effect. */
 void troupe_run_completed(void *context, uint64_t iteration);
 
-/* The stage's hook: a firing of this rank failed. The context is the plan. */
-void troupe_run_failed(void *context, uint64_t iteration, int actor, enum troupe_status status,
-                       const char *message);
+/* The stage's hook: a firing of this rank failed. The context is the plan, the actor's context its
+ * part. */
+void troupe_run_failed(void *context, uint64_t iteration, void *actor_context,
+                       enum troupe_status status, const char *message);
 
 /* Runs a plan's steps on this rank, and takes part in ending them. */
 TROUPE_MUST_USE enum troupe_status troupe_run_execute(struct troupe_plan *plan,

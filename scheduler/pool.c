@@ -61,25 +61,38 @@ static void pool_inject(struct troupe_pool *pool, struct troupe_task *task)
                                                     memory_order_seq_cst, memory_order_relaxed));
 }
 
+/* A searching worker will find the tasks, or wake another when it finds different ones. */
+static void pool_call_worker(struct troupe_pool *pool)
+{
+    if (atomic_load_explicit(&pool->searching, memory_order_seq_cst) == 0)
+        troupe_pool_wake_one(pool);
+}
+
+static void pool_inject_many(struct troupe_pool *pool, struct troupe_task *const *tasks, int count)
+{
+    /* A task may end the work and have the pool destroyed before this returns: destroy waits.
+     * Relaxed: published with the task. */
+    atomic_fetch_add_explicit(&pool->visitors, 1, memory_order_relaxed);
+    for (int i = 0; i < count; i++)
+        pool_inject(pool, tasks[i]);
+    pool_call_worker(pool);
+    /* Release: partner of the acquire in destroy. */
+    atomic_fetch_sub_explicit(&pool->visitors, 1, memory_order_release);
+}
+
+void troupe_pool_push_many(struct troupe_pool *pool, struct troupe_worker *worker,
+                           struct troupe_task *const *tasks, int count)
+{
+    if (worker == NULL || worker->pool != pool || !troupe_deque_push(&worker->deque, tasks, count))
+        pool_inject_many(pool, tasks, count);
+    else if (pool->width > 1) /* else the pusher is the only worker, and awake */
+        pool_call_worker(pool);
+}
+
 void troupe_pool_push(struct troupe_pool *pool, struct troupe_worker *worker,
                       struct troupe_task *task)
 {
-    bool is_visitor = worker == NULL || worker->pool != pool;
-
-    /* The task may end the work and have the pool destroyed before this returns: destroy waits.
-     * Relaxed: published with the task. */
-    if (is_visitor)
-        atomic_fetch_add_explicit(&pool->visitors, 1, memory_order_relaxed);
-    if (is_visitor || !troupe_deque_push(&worker->deque, task))
-        pool_inject(pool, task);
-    else if (pool->width == 1)
-        return; /* the pusher is the only worker, and awake */
-    /* A searching worker will find the task, or wake another when it finds a different one. */
-    if (atomic_load_explicit(&pool->searching, memory_order_seq_cst) == 0)
-        troupe_pool_wake_one(pool);
-    /* Release: partner of the acquire in destroy. */
-    if (is_visitor)
-        atomic_fetch_sub_explicit(&pool->visitors, 1, memory_order_release);
+    troupe_pool_push_many(pool, worker, &task, 1);
 }
 
 /* Takes all injected tasks: the newest to run, the others onto the worker's deque, newest on
@@ -122,16 +135,34 @@ static struct troupe_task *worker_steal(struct troupe_worker *worker)
     /* Numerical Recipes' linear congruential generator: victims need no better. */
     worker->random = worker->random * 1664525u + 1013904223u;
     start = (int)((worker->random >> 8) % (uint32_t)pool->width);
-    for (int i = 0; i < pool->width; i++) {
+    for (int i = 0; i < pool->width && worker->batch_count == 0; i++) {
         int victim = (start + i) % pool->width;
-        struct troupe_task *task = NULL;
 
         if (victim != worker->index)
-            task = troupe_deque_steal(&pool->workers[victim].deque);
-        if (task != NULL)
-            return task;
+            worker->batch_count = troupe_deque_steal(&pool->workers[victim].deque, worker->batch);
     }
-    return NULL;
+    return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
+}
+
+/* Makes the worker's batch visible to thieves again. */
+static void worker_return_batch(struct troupe_worker *worker)
+{
+    int count = worker->batch_count;
+
+    worker->batch_count = 0;
+    if (count > 0)
+        troupe_pool_push_many(worker->pool, worker, worker->batch, count);
+}
+
+/* The worker's own next task. */
+static struct troupe_task *worker_take(struct troupe_worker *worker)
+{
+    /* Others must find what they could run: a batch is kept back only behind a longer deque. */
+    if (worker->batch_count > 1 && worker->pool->width > 1 && troupe_deque_is_empty(&worker->deque))
+        worker_return_batch(worker);
+    if (worker->batch_count == 0)
+        worker->batch_count = troupe_deque_take(&worker->deque, worker->batch);
+    return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
 }
 
 static struct troupe_task *worker_find(struct troupe_worker *worker)
@@ -142,7 +173,7 @@ static struct troupe_task *worker_find(struct troupe_worker *worker)
     if (worker->ticks % INJECTED_PERIOD == 0)
         task = worker_take_injected(worker);
     if (task == NULL)
-        task = troupe_deque_take(&worker->deque);
+        task = worker_take(worker);
     if (task == NULL)
         task = worker_take_injected(worker);
     if (task == NULL)
@@ -178,6 +209,11 @@ static int worker_poll_now(struct troupe_worker *worker)
     events = pool->options.poll(pool->options.poll_context);
     atomic_store_explicit(&pool->poll_lock, 0, memory_order_release);
     return events;
+}
+
+bool troupe_worker_polls(const struct troupe_worker *worker)
+{
+    return worker->pool->options.poll != NULL;
 }
 
 void troupe_worker_poll(struct troupe_worker *worker)
@@ -312,6 +348,7 @@ static void worker_run(struct troupe_worker *worker, const struct troupe_worker_
             worker_call_poller(worker);
         }
     }
+    worker_return_batch(worker);
     /* A task that only this worker was told about must not wait for it. */
     if (pool->width > 1 && troupe_pool_has_work(pool))
         troupe_pool_wake_one(pool);

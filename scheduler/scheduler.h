@@ -20,7 +20,10 @@ struct troupe_worker;
  * no task. */
 struct troupe_task {
     void (*run)(struct troupe_task *self, struct troupe_worker *worker);
-    struct troupe_task *next; /* of the pool's injection list */
+    union {
+        struct troupe_task *next; /* of the pool's injection list */
+        bool *flag;               /* for the task's own use while it runs */
+    };
 };
 
 /* Called by idle workers, one at a time (try-lock), to make progress elsewhere (MPI). Returns
@@ -48,6 +51,9 @@ int troupe_pool_workers(const struct troupe_pool *pool);
  * through the pool's injection queue. Wakes a parked worker when there is one. Never blocks. */
 void troupe_pool_push(struct troupe_pool *pool, struct troupe_worker *worker,
                       struct troupe_task *task);
+/* The same for several at once, which others see together; the last is run first. */
+void troupe_pool_push_many(struct troupe_pool *pool, struct troupe_worker *worker,
+                           struct troupe_task *const *tasks, int count);
 
 /* Makes the calling thread worker 0 until *done becomes nonzero (acquire) or `deadline_ns`
  * (troupe_clock_ns; 0: none) passes: runs tasks, polls, parks. One thread at a time; a second
@@ -69,6 +75,8 @@ struct troupe_worker *troupe_worker_current(void);
 /* Polls when events are awaited and some time has passed since the last poll: for a task that
  * runs long, between its pieces. The poll function must not run tasks. */
 void troupe_worker_poll(struct troupe_worker *worker);
+/* False when there is nothing that it ever polls. */
+bool troupe_worker_polls(const struct troupe_worker *worker);
 int troupe_worker_index(const struct troupe_worker *worker);
 struct troupe_pool *troupe_worker_pool(const struct troupe_worker *worker);
 

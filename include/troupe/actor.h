@@ -37,10 +37,14 @@ TROUPE_API void troupe_pool_stop(struct troupe_pool *pool);
  * the behaviour was not called or failed, or when the actor has outputs and all are dead. */
 typedef enum troupe_status troupe_behaviour_fn(void *context, struct troupe_firing *firing);
 
-/* Of a firing, valid until it completes. */
+/* Of a firing, valid until it completes. The iteration is counted since the cast, inside a frame
+ * since the frame's actor fired. */
 TROUPE_API uint64_t troupe_firing_iteration(const struct troupe_firing *firing);
 TROUPE_API struct troupe_payload *const *troupe_firing_inputs(const struct troupe_firing *firing);
 TROUPE_API struct troupe_payload **troupe_firing_outputs(struct troupe_firing *firing);
+/* Moves input `port` out of the firing, with its reference: for sending it on, or for writing into
+ * it when it is the only one. The input reads NULL from then on. Inside the behaviour. */
+TROUPE_API struct troupe_payload *troupe_firing_take_input(struct troupe_firing *firing, int port);
 /* True when an input is dead or the iteration has failed (only seen by actors that take dead
  * tokens). */
 TROUPE_API bool troupe_firing_is_dead(const struct troupe_firing *firing);
@@ -77,6 +81,58 @@ troupe_stage_add(struct troupe_stage *stage, const struct troupe_actor_spec *spe
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_stage_connect(struct troupe_stage *stage,
                                                                    int from, int from_port, int to,
                                                                    int to_port, int distance);
+/* Frames: a stage that runs inside another one, once for every firing of one of its actors: the
+ * body of a loop, or of a function that may call itself.
+ *
+ * The body is a stage with arguments and results. The actor that stands for it in the parent has
+ * an input for each argument and an output for each result; its firing runs iteration 0 of the
+ * body, then one more whenever troupe_firing_continue is called in the newest, with at most
+ * `window` in flight, and completes with the body's last iteration. Several firings (of parallel
+ * iterations of the parent, or of a function that calls itself) run at once, each with mailboxes
+ * of its own; they are kept for later ones. Frames within frames may be TROUPE_FRAME_MAX_DEPTH
+ * deep: RESOURCE_EXHAUSTED. A failure inside fails the iterations around it. */
+#define TROUPE_FRAME_MAX_DEPTH 10000
+TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_stage_create_frame(int window,
+                                                                        int argument_count,
+                                                                        int result_count,
+                                                                        struct troupe_stage **out);
+/* An actor of `parent` that runs `body`, which must be cast before it fires, onto the same pool,
+ * and outlive the parent. `body` may be `parent` itself, or one around it. */
+struct troupe_frame_spec {
+    const char *name; /* copied */
+    struct troupe_stage *body;
+    void *context;    /* told to the stage's hooks when the frame itself fails */
+    int64_t priority; /* as of other actors */
+    /* -1: the body runs when no argument is dead. Else an argument that decides alone: unless it is
+     * dead the body runs, with every actor dead when another argument is, or when the iteration has
+     * failed. So parts of one frame in several processes run or do not run together, and what they
+     * send each other pairs up. */
+    int ticket;
+};
+TROUPE_API TROUPE_MUST_USE enum troupe_status
+troupe_stage_add_frame(struct troupe_stage *parent, const struct troupe_frame_spec *spec, int *out);
+/* An actor of a frame whose output 0 is an argument, the same in every iteration. */
+TROUPE_API TROUPE_MUST_USE enum troupe_status
+troupe_stage_add_argument(struct troupe_stage *frame, const char *name, int argument, int *out);
+/* An actor of a frame whose input 0 becomes a result: the newest that is not dead, dead without
+ * one. */
+TROUPE_API TROUPE_MUST_USE enum troupe_status
+troupe_stage_add_result(struct troupe_stage *frame, const char *name, int result, int *out);
+/* An edge of distance 1 in a frame whose first token is an argument: a loop's variable. */
+TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_stage_connect_loop(struct troupe_stage *frame,
+                                                                        int from, int from_port,
+                                                                        int to, int to_port,
+                                                                        int argument);
+/* Inside a behaviour of a frame's newest iteration: there will be another one. */
+TROUPE_API void troupe_firing_continue(struct troupe_firing *firing);
+/* The root stage's iteration that a firing belongs to; what tells it from all other firings of its
+ * actor in that iteration (0 in the root stage), the same in every run; and a number below the
+ * product of the windows around it that no other firing of its actor in flight has (not inside a
+ * function that calls itself). */
+TROUPE_API uint64_t troupe_firing_step(const struct troupe_firing *firing);
+TROUPE_API uint64_t troupe_firing_path(const struct troupe_firing *firing);
+TROUPE_API uint64_t troupe_firing_slot(const struct troupe_firing *firing);
+
 /* Lays the actors and mailboxes out in one arena. After it the stage takes no more actors.
  * INVALID_ARGUMENT: an input without an edge, a cycle of distance 0 (its actors are named). */
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_stage_cast(struct troupe_stage *stage,

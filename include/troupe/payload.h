@@ -34,5 +34,7 @@ TROUPE_API void troupe_payload_ref(struct troupe_payload *payload, uint32_t coun
 /* Drops one reference and destroys the payload with the last. NULL and static payloads are
  * left alone. Any thread. */
 TROUPE_API void troupe_payload_unref(struct troupe_payload *payload);
+/* Drops `count` (at least 1) references of the caller's at once. */
+TROUPE_API void troupe_payload_unref_many(struct troupe_payload *payload, uint32_t count);
 
 #endif

@@ -101,21 +101,22 @@ Test(dead, near_signals_carry_it_and_far_ones_do_not)
 }
 
 struct hooked {
-    int failures, actor;
+    int failures;
+    void *actor; /* its context */
     uint64_t iteration, completed;
     int out_of_order;
     enum troupe_status status;
     char message[128];
 };
 
-static void on_failed(void *context, uint64_t iteration, int actor, enum troupe_status status,
-                      const char *message)
+static void on_failed(void *context, uint64_t iteration, void *actor_context,
+                      enum troupe_status status, const char *message)
 {
     struct hooked *hooked = context;
 
     hooked->failures++;
     hooked->iteration = iteration;
-    hooked->actor = actor;
+    hooked->actor = actor_context;
     hooked->status = status;
     strncpy(hooked->message, message, sizeof hooked->message - 1);
 }
@@ -152,7 +153,7 @@ Test(failure, drains_as_dead_and_leaves_the_stage_usable)
         cr_assert_str_eq(troupe_status_message(), "middle failed in iteration 3");
         cr_assert_eq(atomic_load(&sink.calls), 9);
         cr_assert_eq(hooked.failures, 1);
-        cr_assert_eq(hooked.actor, 1);
+        cr_assert_eq(hooked.actor, &middle);
         cr_assert_eq(hooked.iteration, 3);
         cr_assert_eq(hooked.status, TROUPE_FAILED_PRECONDITION);
         cr_assert_str_eq(hooked.message, "middle failed in iteration 3");
