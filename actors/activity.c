@@ -97,8 +97,9 @@ bool troupe_stage_each_begun(const struct troupe_stage *stage, troupe_stage_begu
         for (int i = 0; i < stage->actor_count; i++) {
             bool is_complete = actor_has_fired(stage->root, i, at);
 
-            if (stage->plans[i].body == NULL && (is_complete || missing[i] == 0))
-                visit(context, stage->plans[i].spec.context, at, is_complete);
+            if (is_complete || missing[i] == 0)
+                visit(context, stage->plans[i].body == NULL ? stage->plans[i].spec.context : NULL,
+                      at, is_complete);
         }
     }
     free(missing);

@@ -3,11 +3,15 @@
  * from then on the iteration may complete, and the cell serve another one. For that reason
  * edges with a distance are served first. */
 #include <stddef.h>
+#include <string.h>
 
 #include "actors/stage.h"
 
 /* So many firings follow each other inside one task before the pool is asked again. */
 #define INLINE_LIMIT 64
+/* Consumers whose cells are fetched together, before the behaviour runs: one after the other, each
+ * would be waited for. */
+#define PREFETCH_LIMIT 8
 
 static struct troupe_firing *firing_of_task(struct troupe_task *task)
 {
@@ -70,6 +74,8 @@ static void ready_add(struct troupe_ready *ready, struct troupe_firing *firing)
 {
     if (ready->count == TROUPE_READY_ROOM)
         troupe_ready_flush(ready);
+    /* On its way from memory until the firing's turn comes. */
+    __builtin_prefetch(firing->actor);
     ready->tasks[ready->count++] = &firing->task;
 }
 
@@ -109,44 +115,25 @@ static struct troupe_payload *port_token(struct troupe_payload **outputs, int po
     return port >= 0 ? outputs[port] : (dead ? &troupe_payload_dead : NULL);
 }
 
-static bool group_arrive(struct troupe_iteration *iteration,
-                         const struct troupe_far_mailbox *mailbox)
-{
-    struct troupe_arrival_group *group =
-        (void *)((char *)iteration + (size_t)mailbox->group * TROUPE_LINE);
-
-    if (mailbox->group_need != 1 &&
-        atomic_fetch_sub_explicit(&group->missing, 1, memory_order_acq_rel) != 1)
-        return false;
-    /* Relaxed: published by the arrival at the cell, before which the next iteration cannot. */
-    atomic_store_explicit(&group->missing, mailbox->group_need, memory_order_relaxed);
-    return true;
-}
-
 static void far_send(const struct troupe_far_mailbox *mailbox, struct troupe_iteration *iteration,
                      struct troupe_payload *token, struct troupe_ready *ready)
 {
     struct troupe_instance *instance = iteration->instance;
     const struct troupe_actor *to = mailbox->to;
     uint64_t number = iteration->number + mailbox->distance;
+    struct troupe_firing *firing =
+        troupe_far_cell(instance, to->cell, mailbox->stride, number & mailbox->slot_mask);
     bool dead = token == &troupe_payload_dead;
-    struct troupe_firing *firing;
 
     /* A signal over a distance carries no deadness. */
-    if (mailbox->distance != 0 && (mailbox->from_port < 0 || mailbox->to_port < 0))
+    if (dead && mailbox->distance != 0 && (mailbox->from_port < 0 || mailbox->to_port < 0)) {
         dead = false;
-    if (dead == false && token == &troupe_payload_dead)
         token = NULL;
-    firing = to->is_far
-                 ? troupe_far_cell(instance, to->cell, mailbox->stride, number & mailbox->slot_mask)
-                 : troupe_iteration_cell(iteration, to->cell);
+    }
     firing_put(firing, mailbox->to_port, token, dead);
-    if (mailbox->group != 0 && !group_arrive(iteration, mailbox))
-        return;
     if (!firing_arrive(firing, to->need))
         return;
-    if (to->is_far)
-        *troupe_far_cell_iteration(firing) = troupe_instance_iteration(instance, number);
+    *troupe_far_cell_iteration(firing) = troupe_instance_iteration(instance, number);
     ready_add(ready, firing);
 }
 
@@ -163,49 +150,94 @@ static __attribute__((noinline)) void far_send_all(struct troupe_iteration *iter
         far_send(mailbox, iteration, port_token(outputs, mailbox->from_port, dead), ready);
 }
 
-/* Gives each output's token as many references as it has consumers, and returns whether the
- * firing counts as dead: it was told to, or it has outputs and all are dead. */
+/* Gives an output's token as many references as it has consumers; true when it is live. */
+static bool output_settle(struct troupe_payload **output, int consumers, bool failed)
+{
+    struct troupe_payload *token = *output;
+
+    if (failed) {
+        *output = &troupe_payload_dead;
+        troupe_payload_unref(token);
+        return false;
+    }
+    if (token == &troupe_payload_dead)
+        return false;
+    if (token != NULL && consumers != 1) {
+        if (consumers > 1)
+            troupe_payload_ref(token, (uint32_t)(consumers - 1));
+        else
+            troupe_payload_unref(token);
+    }
+    return true;
+}
+
+/* Returns whether the firing counts as dead: it was told to, or it has outputs and all are dead. */
 static bool firing_settle_outputs(struct troupe_firing *firing, bool failed)
 {
     const struct troupe_actor *actor = firing->actor;
     struct troupe_payload **outputs = troupe_firing_outputs(firing);
-    const int *all = &actor->consumers;
-    bool all_dead = true;
+    const int *consumers;
+    bool live = false;
 
-    if (actor->output_count > 1)
-        all = troupe_firing_record(firing)->instance->stage->rest[actor->number].consumers;
-    for (int port = 0; port < actor->output_count; port++) {
-        int consumers = all[port];
-
-        if (failed) {
-            troupe_payload_unref(outputs[port]);
-            outputs[port] = &troupe_payload_dead;
-            continue;
-        }
-        if (outputs[port] != &troupe_payload_dead)
-            all_dead = false;
-        if (consumers > 1)
-            troupe_payload_ref(outputs[port], (uint32_t)(consumers - 1));
-        else if (consumers == 0)
-            troupe_payload_unref(outputs[port]);
-    }
-    return failed || (actor->output_count > 0 ? all_dead : firing->is_dead);
+    if (actor->output_count == 0)
+        return failed || firing->is_dead;
+    if (actor->output_count == 1)
+        return !output_settle(outputs, actor->consumers, failed);
+    consumers = troupe_firing_record(firing)->instance->stage->rest[actor->number].consumers;
+    for (int port = 0; port < actor->output_count; port++)
+        live |= output_settle(&outputs[port], consumers[port], failed);
+    return !live;
 }
 
 static void firing_release_inputs(struct troupe_firing *firing)
 {
+    struct troupe_payload **tokens = firing->tokens;
     int count = firing->actor->input_count;
 
-    for (int port = 0; port < count;) {
-        struct troupe_payload *token = firing->tokens[port];
-        uint32_t same = 0;
+    for (int port = 0; port < count; port++) {
+        struct troupe_payload *token = tokens[port];
+        uint32_t same = 1;
 
+        if (token == NULL)
+            continue;
+        tokens[port] = NULL;
         /* Neighbours often hold the same token: one subtraction drops them all. */
-        for (; port < count && firing->tokens[port] == token; port++, same++)
-            firing->tokens[port] = NULL;
-        if (token != NULL)
-            troupe_payload_unref_many(token, same);
+        for (; port + 1 < count && tokens[port + 1] == token; same++)
+            tokens[++port] = NULL;
+        troupe_payload_unref_many(token, same);
     }
+}
+
+static void group_send(const struct troupe_mailbox *mailbox, struct troupe_iteration *iteration,
+                       struct troupe_payload *token, struct troupe_ready *ready)
+{
+    struct troupe_group *group = (void *)((char *)iteration + (size_t)mailbox->cell * TROUPE_LINE);
+    struct troupe_firing *to = troupe_iteration_cell(iteration, group->cell);
+    int32_t cell_need = group->cell_need;
+
+    firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
+    /* Release, acquire: as in firing_arrive. */
+    if (group->need != 1 &&
+        atomic_fetch_sub_explicit(&group->missing, 1, memory_order_acq_rel) != 1)
+        return;
+    /* Relaxed: published by the arrival at the cell, before which no iteration can follow. */
+    atomic_store_explicit(&group->missing, group->need, memory_order_relaxed);
+    if (firing_arrive(to, cell_need))
+        ready_add(ready, to);
+}
+
+static void near_send(const struct troupe_mailbox *mailbox, struct troupe_iteration *iteration,
+                      struct troupe_payload *token, struct troupe_ready *ready)
+{
+    struct troupe_firing *to = troupe_iteration_cell(iteration, mailbox->cell);
+
+    if (mailbox->need == 0) {
+        group_send(mailbox, iteration, token, ready);
+        return;
+    }
+    firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
+    if (firing_arrive(to, mailbox->need))
+        ready_add(ready, to);
 }
 
 /* Ends a firing whose outputs are set: releases the inputs, makes the cell ready for its next
@@ -229,14 +261,8 @@ static struct troupe_firing *firing_end(struct troupe_firing *firing, bool faile
     atomic_store_explicit(&firing->fired, (uint16_t)(iteration->number + 1), memory_order_relaxed);
     if (actor->has_far_mailboxes)
         far_send_all(iteration, actor, outputs, dead, ready);
-    for (; mailbox < end; mailbox++) {
-        struct troupe_firing *to = troupe_iteration_cell(iteration, mailbox->cell);
-        struct troupe_payload *token = port_token(outputs, mailbox->from_port, dead);
-
-        firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
-        if (firing_arrive(to, mailbox->need))
-            ready_add(ready, to);
-    }
+    for (; mailbox < end; mailbox++)
+        near_send(mailbox, iteration, port_token(outputs, mailbox->from_port, dead), ready);
     /* Acquire and release: the last sink publishes what all firings of the iteration did. */
     if (is_sink && atomic_fetch_sub_explicit(&iteration->sinks_left, 1, memory_order_acq_rel) == 1)
         return troupe_iteration_finish(iteration, ready);
@@ -257,8 +283,13 @@ static void firing_fire(struct troupe_firing *firing, struct troupe_ready *ready
     enum troupe_status status = TROUPE_OK;
     bool deferred = false;
 
-    for (int port = 0; port < actor->output_count; port++)
-        outputs[port] = NULL;
+    for (int i = 0; i < actor->mailbox_count && i < PREFETCH_LIMIT; i++)
+        __builtin_prefetch(
+            troupe_iteration_cell(troupe_firing_record(firing), actor->mailboxes[i].cell), 1);
+    if (actor->output_count == 1)
+        outputs[0] = NULL;
+    else
+        memset(outputs, 0, (size_t)actor->output_count * sizeof *outputs);
     /* Relaxed: the first is acquired with the last arrival; draining may start a firing later, what
      * failed reaches its consumers as dead. */
     firing->is_dead =

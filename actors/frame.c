@@ -5,7 +5,13 @@
 #include "actors/stage.h"
 #include "base/memory.h"
 
-/* Context of a frame's argument and result actors. */
+/* Contexts of the actors that this file makes. */
+struct frame {
+    struct troupe_stage *body;
+    void *context;
+    int ticket;
+};
+
 struct frame_port {
     int number;
 };
@@ -31,33 +37,65 @@ enum troupe_status troupe_stage_create_frame(int window, int argument_count, int
     return TROUPE_OK;
 }
 
-enum troupe_status troupe_stage_add_frame(struct troupe_stage *parent, const char *name,
-                                          struct troupe_stage *body, int64_t priority, int *out)
+/* Adds an actor with a context of its own, which this takes. */
+static enum troupe_status add_with_context(struct troupe_stage *stage,
+                                           const struct troupe_actor_spec *spec, int *out)
 {
-    struct troupe_actor_spec spec = {.name = name,
+    enum troupe_status status = troupe_stage_add(stage, spec, out);
+
+    if (status == TROUPE_OK)
+        stage->plans[*out].own_context = spec->context;
+    else
+        free(spec->context);
+    return status;
+}
+
+static enum troupe_status frame_behave(void *context, struct troupe_firing *firing);
+
+enum troupe_status troupe_stage_add_frame(struct troupe_stage *parent,
+                                          const struct troupe_frame_spec *frame_spec, int *out)
+{
+    struct troupe_stage *body = frame_spec->body;
+    struct troupe_actor_spec spec = {.name = frame_spec->name,
                                      .input_count = body->argument_count,
                                      .output_count = body->result_count,
-                                     .behave = troupe_frame_behave,
-                                     .context = body,
-                                     .priority = priority};
+                                     .behave = frame_behave,
+                                     .takes_dead = frame_spec->ticket >= 0,
+                                     .priority = frame_spec->priority};
+    struct frame *frame;
     enum troupe_status status;
 
     if (!body->is_frame)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                                   "frame \"%s\": its body must be made by "
                                   "troupe_stage_create_frame",
-                                  name);
-    status = troupe_stage_add(parent, &spec, out);
+                                  spec.name);
+    if (frame_spec->ticket < -1 || frame_spec->ticket >= body->argument_count)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "frame \"%s\" has %d arguments: %d cannot be its ticket",
+                                  spec.name, body->argument_count, frame_spec->ticket);
+    frame = troupe_calloc(1, sizeof *frame);
+    if (frame == NULL)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    *frame =
+        (struct frame){.body = body, .context = frame_spec->context, .ticket = frame_spec->ticket};
+    spec.context = frame;
+    status = add_with_context(parent, &spec, out);
     if (status == TROUPE_OK)
         parent->plans[*out].body = body;
     return status;
+}
+
+void *troupe_actor_context(const struct troupe_actor *actor)
+{
+    return actor->behave == frame_behave ? ((const struct frame *)actor->context)->context
+                                         : actor->context;
 }
 
 static enum troupe_status frame_add_port(struct troupe_stage *frame, struct troupe_actor_spec *spec,
                                          int number, int count, const char *what, int *out)
 {
     struct frame_port *port;
-    enum troupe_status status;
 
     if (number < 0 || number >= count)
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "a frame with %d %ss has no %s %d",
@@ -67,12 +105,7 @@ static enum troupe_status frame_add_port(struct troupe_stage *frame, struct trou
         return TROUPE_RESOURCE_EXHAUSTED;
     port->number = number;
     spec->context = port;
-    status = troupe_stage_add(frame, spec, out);
-    if (status == TROUPE_OK)
-        frame->plans[*out].own_context = port;
-    else
-        free(port);
-    return status;
+    return add_with_context(frame, spec, out);
 }
 
 static enum troupe_status argument_behave(void *context, struct troupe_firing *firing)
@@ -127,7 +160,8 @@ uint64_t troupe_firing_step(const struct troupe_firing *firing)
 {
     const struct troupe_iteration *iteration = troupe_firing_record(firing);
 
-    return iteration->instance->caller == NULL ? iteration->number : iteration->instance->step;
+    return iteration->instance->caller == NULL ? iteration->number
+                                               : iteration->instance->root->number;
 }
 
 uint64_t troupe_firing_path(const struct troupe_firing *firing)
@@ -181,7 +215,8 @@ static void used_remove_locked(struct troupe_stage *stage, struct troupe_instanc
 static enum troupe_status frame_take(struct troupe_stage *stage, struct troupe_firing *caller,
                                      struct troupe_instance **out)
 {
-    struct troupe_instance *instance, *around = troupe_firing_record(caller)->instance;
+    struct troupe_iteration *iteration = troupe_firing_record(caller);
+    struct troupe_instance *instance, *around = iteration->instance;
     enum troupe_status status;
 
     pthread_mutex_lock(&stage->lock);
@@ -196,9 +231,10 @@ static enum troupe_status frame_take(struct troupe_stage *stage, struct troupe_f
     }
     instance->caller = caller;
     instance->depth = around->depth + 1;
-    instance->step = troupe_firing_step(caller);
+    instance->root = around->caller == NULL ? iteration : around->root;
     instance->path = path_mix(troupe_firing_path(caller), (uint64_t)caller->actor->number);
     instance->slot = troupe_firing_slot(caller);
+    instance->drains = troupe_firing_is_dead(caller);
     pthread_mutex_lock(&stage->lock);
     used_add_locked(stage, instance);
     pthread_mutex_unlock(&stage->lock);
@@ -214,23 +250,39 @@ static void frame_give_arguments(struct troupe_instance *instance)
     for (int i = 0; i < stage->early_count; i++) {
         const struct troupe_edge *edge = &stage->edges[stage->early_edges[i]];
         struct troupe_payload *token;
+        struct troupe_firing *head;
 
         if (edge->argument < 0)
             continue;
         token = instance->caller->tokens[edge->argument];
+        head = troupe_actor_cell(instance, edge->to, 0);
         troupe_payload_ref(token, 1);
-        troupe_actor_cell(instance, edge->to, 0)->tokens[edge->to_port] = token;
+        head->tokens[edge->to_port] = token;
+        /* Relaxed: published by the admission. */
+        if (token == &troupe_payload_dead)
+            atomic_store_explicit(&head->dead, true, memory_order_relaxed);
     }
 }
 
-enum troupe_status troupe_frame_behave(void *context, struct troupe_firing *firing)
+static void outputs_die(struct troupe_firing *firing)
 {
-    struct troupe_stage *body = context;
+    for (int port = 0; port < firing->actor->output_count; port++)
+        troupe_firing_outputs(firing)[port] = &troupe_payload_dead;
+}
+
+static enum troupe_status frame_behave(void *context, struct troupe_firing *firing)
+{
+    const struct frame *frame = context;
+    struct troupe_stage *body = frame->body;
     struct troupe_instance *instance;
     struct troupe_firing *caller;
     struct troupe_ready ready;
     enum troupe_status status;
 
+    if (frame->ticket >= 0 && firing->tokens[frame->ticket] == &troupe_payload_dead) {
+        outputs_die(firing);
+        return TROUPE_OK;
+    }
     if (body->pool == NULL)
         return troupe_status_fail(TROUPE_FAILED_PRECONDITION, "the frame's body was never cast");
     if (troupe_firing_record(firing)->instance->depth >= TROUPE_FRAME_MAX_DEPTH)

@@ -23,13 +23,17 @@ static void cell_init(struct troupe_firing *cell, const struct troupe_actor *act
     atomic_init(&cell->missing, actor->need);
 }
 
-static void groups_init(struct troupe_iteration *iteration, const struct troupe_actor_rest *rest)
+static void groups_init(struct troupe_iteration *iteration, const struct troupe_actor *actor,
+                        const struct troupe_actor_rest *rest)
 {
-    struct troupe_arrival_group *groups =
-        (void *)((char *)iteration + (size_t)rest->groups * TROUPE_LINE);
+    struct troupe_group *groups = (void *)((char *)iteration + (size_t)rest->groups * TROUPE_LINE);
 
-    for (int i = 0; i < rest->group_count; i++)
-        atomic_init(&groups[i].missing, troupe_group_need(rest, i));
+    for (int i = 0; i < rest->group_count; i++) {
+        groups[i].need = i + 1 < rest->group_count ? TROUPE_GROUP : rest->last_group_need;
+        groups[i].cell = actor->cell;
+        groups[i].cell_need = actor->need;
+        atomic_init(&groups[i].missing, groups[i].need);
+    }
 }
 
 static void iterations_init(struct troupe_instance *instance)
@@ -44,7 +48,7 @@ static void iterations_init(struct troupe_instance *instance)
             if (stage->actors[i]->is_far)
                 continue;
             cell_init(troupe_iteration_cell(iteration, stage->actors[i]->cell), stage->actors[i]);
-            groups_init(iteration, &stage->rest[i]);
+            groups_init(iteration, stage->actors[i], &stage->rest[i]);
         }
     }
 }

@@ -78,7 +78,7 @@ static void count_usage(struct layout *layout)
     for (int i = 0; i < stage->edge_count; i++) {
         const struct usage *to = &layout->usage[stage->edges[i].to];
 
-        layout->usage[stage->edges[i].from].mailboxes += !is_far(to) && !is_wide(to);
+        layout->usage[stage->edges[i].from].mailboxes += !is_far(to);
     }
 }
 
@@ -231,22 +231,29 @@ static int edge_key_compare(const void *left, const void *right)
     return (a->index < b->index) - (a->index > b->index);
 }
 
-static struct troupe_far_mailbox far_mailbox(struct layout *layout, const struct troupe_edge *edge)
+static struct troupe_far_mailbox far_mailbox(const struct troupe_stage *stage,
+                                             const struct troupe_edge *edge)
 {
-    const struct troupe_stage *stage = layout->stage;
-    const struct troupe_actor_rest *rest = &stage->rest[edge->to];
-    struct troupe_far_mailbox mailbox = {.to = stage->actors[edge->to],
-                                         .distance = (uint32_t)edge->distance,
-                                         .slot_mask = rest->slot_mask,
-                                         .stride = rest->stride,
-                                         .from_port = edge->from_port,
-                                         .to_port = edge->to_port};
+    return (struct troupe_far_mailbox){.to = stage->actors[edge->to],
+                                       .distance = (uint32_t)edge->distance,
+                                       .slot_mask = stage->rest[edge->to].slot_mask,
+                                       .stride = stage->rest[edge->to].stride,
+                                       .from_port = edge->from_port,
+                                       .to_port = edge->to_port};
+}
+
+static struct troupe_mailbox near_mailbox(struct layout *layout, const struct troupe_edge *edge)
+{
+    const struct troupe_actor *to = layout->stage->actors[edge->to];
+    const struct troupe_actor_rest *rest = &layout->stage->rest[edge->to];
+    struct troupe_mailbox mailbox = {
+        .cell = to->cell, .need = to->need, .from_port = edge->from_port, .to_port = edge->to_port};
 
     if (rest->group_count > 0) {
         int group = layout->usage[edge->to].seen++ / TROUPE_GROUP;
 
-        mailbox.group = rest->groups + (uint32_t)group;
-        mailbox.group_need = troupe_group_need(rest, group);
+        mailbox.cell = rest->groups + (uint32_t)group;
+        mailbox.need = 0;
     }
     return mailbox;
 }
@@ -260,17 +267,11 @@ static void write_mailboxes(struct layout *layout, int number, const struct edge
 
     for (int i = 0; i < count; i++) {
         const struct troupe_edge *edge = &stage->edges[keys[i].index];
-        const struct troupe_actor *to = stage->actors[edge->to];
-        const struct usage *usage = &layout->usage[edge->to];
 
-        if (is_far(usage) || is_wide(usage))
-            rest->far[rest->far_count++] = far_mailbox(layout, edge);
+        if (is_far(&layout->usage[edge->to]))
+            rest->far[rest->far_count++] = far_mailbox(stage, edge);
         else
-            actor->mailboxes[actor->mailbox_count++] =
-                (struct troupe_mailbox){.cell = to->cell,
-                                        .need = to->need,
-                                        .from_port = edge->from_port,
-                                        .to_port = edge->to_port};
+            actor->mailboxes[actor->mailbox_count++] = near_mailbox(layout, edge);
     }
     actor->has_far_mailboxes = rest->far_count > 0;
 }

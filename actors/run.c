@@ -4,14 +4,14 @@
 
 #include "actors/stage.h"
 
-/* Whether an iteration that starts now is to drain: its frame's caller does, or it comes after a
- * failed one. */
+/* Whether an iteration that starts now is to drain: the root's one does, which also ends loops and
+ * recursions that know nothing of the failure, or it comes after a failed one. */
 static bool iteration_must_drain(const struct troupe_instance *instance, uint64_t number)
 {
     /* Relaxed: see firing_fire; the poison is written under the lock that is held. */
     if (instance->caller != NULL)
-        return atomic_load_explicit(&troupe_firing_record(instance->caller)->drains,
-                                    memory_order_relaxed);
+        return instance->drains ||
+               atomic_load_explicit(&instance->root->drains, memory_order_relaxed);
     return number >= atomic_load_explicit(&instance->stage->poison, memory_order_relaxed);
 }
 
@@ -183,15 +183,14 @@ void troupe_firing_fail(struct troupe_firing *firing, enum troupe_status status,
                         const char *message)
 {
     struct troupe_iteration *iteration = troupe_firing_record(firing);
-    void *context = firing->actor->context;
+    void *context = troupe_actor_context(firing->actor);
     struct troupe_stage *stage;
 
     /* Relaxed: draining is a hint, and none of these iterations can complete before the firing. */
     atomic_store_explicit(&iteration->drains, true, memory_order_relaxed);
-    while (iteration->instance->caller != NULL) {
-        iteration = troupe_firing_record(iteration->instance->caller);
-        atomic_store_explicit(&iteration->drains, true, memory_order_relaxed);
-    }
+    if (iteration->instance->caller != NULL)
+        iteration = iteration->instance->root;
+    atomic_store_explicit(&iteration->drains, true, memory_order_relaxed);
     stage = iteration->instance->stage;
     pthread_mutex_lock(&stage->failure_lock);
     /* Relaxed: set under this lock. */

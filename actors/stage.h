@@ -36,18 +36,25 @@ struct troupe_firing {
  * so that sending touches nothing else of it. */
 struct troupe_mailbox {
     uint32_t cell; /* lines from the iteration's start */
-    int32_t need;  /* of the consumer */
+    int32_t need;  /* of the consumer; 0: `cell` is the place of a group that leads to it */
     int32_t from_port, to_port;
 };
 
-/* Where the others go: cells of later iterations, cells that hold more than the window, and
- * consumers of so many that their arrivals are counted in groups. */
+/* Arrivals at a consumer of very many are counted in groups, each in a line of its own: producers
+ * on different workers would fight for the line of a single counter. */
+#define TROUPE_GROUP 64
+struct troupe_group {
+    _Alignas(TROUPE_LINE) _Atomic(int32_t) missing;
+    int32_t need;
+    uint32_t cell; /* as in a mailbox */
+    int32_t cell_need;
+};
+
+/* Where the others go: far cells, of this iteration or a later one. */
 struct troupe_far_mailbox {
     const struct troupe_actor *to;
     uint32_t distance;
-    uint32_t slot_mask, stride; /* of a far actor: cells - 1; lines of a cell with its prefix */
-    uint32_t group; /* lines from the iteration's start to the group's counter; 0: none */
-    int32_t group_need;
+    uint32_t slot_mask, stride; /* of the consumer: cells - 1; lines of a cell with its prefix */
     int32_t from_port, to_port;
 };
 
@@ -77,13 +84,6 @@ struct troupe_actor_rest {
     int32_t group_count;        /* 0: every arrival is counted in the cell */
     int32_t last_group_need;    /* the others: TROUPE_GROUP */
     bool is_source;
-};
-
-/* A counter of arrivals at a wide consumer, in a line of its own: its producers run on different
- * workers, and would fight for the line of a single counter. */
-#define TROUPE_GROUP 64
-struct troupe_arrival_group {
-    _Alignas(TROUPE_LINE) _Atomic(int32_t) missing;
 };
 
 struct troupe_edge {
@@ -121,10 +121,11 @@ struct troupe_instance {
     /* Of a frame's instance. */
     struct troupe_firing *caller;
     struct troupe_payload **results;
-    uint64_t step; /* the root's iteration */
-    uint64_t path; /* tells this firing of the frame from all others of the step */
-    uint64_t slot; /* among those that may be in flight at once */
+    struct troupe_iteration *root; /* what all this is part of */
+    uint64_t path;                 /* tells this firing of the frame from all others of the step */
+    uint64_t slot;                 /* among those that may be in flight at once */
     int depth;
+    bool drains;                             /* every iteration */
     struct troupe_instance *next, *previous; /* free, or in use; under the stage's lock */
     _Alignas(TROUPE_LINE) char lines[];
 };
@@ -215,11 +216,6 @@ static inline struct troupe_iteration *troupe_firing_record(const struct troupe_
     return (void *)((uintptr_t)firing - (size_t)actor->cell * TROUPE_LINE);
 }
 
-static inline int32_t troupe_group_need(const struct troupe_actor_rest *rest, int group)
-{
-    return group + 1 < rest->group_count ? TROUPE_GROUP : rest->last_group_need;
-}
-
 /* The cell of any actor. */
 struct troupe_firing *troupe_actor_cell(struct troupe_instance *instance, int actor,
                                         uint64_t iteration);
@@ -252,13 +248,13 @@ struct troupe_firing *troupe_iteration_finish(struct troupe_iteration *iteration
 /* Raises an instance's end, and starts and retires what can be; returns as above. */
 struct troupe_firing *troupe_instance_admit(struct troupe_instance *instance, uint64_t end,
                                             struct troupe_ready *ready);
-/* Records a failure of a firing, in its iteration and all around it. */
+/* Records a failure of a firing, in its iteration and the root's. */
 void troupe_firing_fail(struct troupe_firing *firing, enum troupe_status status,
                         const char *message);
 
 /* frame.c. Gives the results to the caller, and the instance back. */
 struct troupe_firing *troupe_frame_return(struct troupe_instance *instance);
-/* The behaviour of a frame: runs an instance of the stage that is its context. */
-enum troupe_status troupe_frame_behave(void *context, struct troupe_firing *firing);
+/* What hooks are told of an actor. */
+void *troupe_actor_context(const struct troupe_actor *actor);
 
 #endif

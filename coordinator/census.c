@@ -98,6 +98,10 @@ static void visit_begun(void *context, void *actor_context, uint64_t iteration, 
 {
     struct taker *taker = context;
     const struct troupe_plan_part *part = actor_context;
+    if (!part) { /* a frame: who knows what is waited for inside */
+        taker->census->has_outside |= !is_complete;
+        return;
+    }
     if (!is_complete && part->role == TROUPE_PART_LOCAL)
         taker->census->has_outside |= !(taker->is_self_contained && part->blocks);
     if (!taker->with_details)

@@ -36,7 +36,7 @@ static enum troupe_status compute(struct kernel_part *self, struct troupe_firing
         .kernel = &self->kernel,
         .inputs = inputs,
         .outputs = outputs,
-        .step = plan->first_step + troupe_firing_iteration(firing) - plan->first_iteration,
+        .step = plan->first_step + troupe_firing_step(firing) - plan->first_iteration,
         .parallel = &plan->parallel,
     };
     enum troupe_status status = troupe_call_compute(&call);
@@ -162,6 +162,7 @@ enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int numbe
     spec->name = node->name;
     spec->behave = few ? behave_few : behave_many;
     spec->context = self;
+    spec->takes_dead = (node->schema->op->flags & TROUPE_OP_TAKES_DEAD) != 0;
     *out = &self->part;
     return TROUPE_OK;
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/frame_use.h"
 #include "graph/graph.h"
 
 /* What a run selects. Names are copied by whoever keeps it. */
@@ -23,6 +24,9 @@ struct troupe_signature {
 struct troupe_crossing {
     struct troupe_value value;
     int from_rank, to_rank;
+    int next;        /* of the same node; -1: none */
+    int frame;       /* whose iterations it belongs to */
+    int slots;       /* messages in flight within one step: 1 outside of frames */
     int tag;         /* its first tag of a window of one, counted from the plan's first */
     bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
@@ -30,19 +34,33 @@ struct troupe_crossing {
 };
 
 struct troupe_partition {
-    int *order; /* kept nodes, inputs before users */
+    int *order; /* kept nodes, inputs before users, the nodes of a frame next to each other */
     int order_count;
     bool *keep; /* by node number */
     struct troupe_crossing *crossings;
     int crossing_count;
+    int *first_crossing; /* by node number, -1: none; linked by `next` */
+    struct troupe_frames *frames;
+    struct troupe_frame_use use;
     int tag_count; /* for each iteration in flight */
 };
 
 /* FAILED: NOT_FOUND and INVALID_ARGUMENT come from the graph's own functions. */
 TROUPE_MUST_USE enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
+                                                         int ranks,
                                                          const struct troupe_signature *signature,
                                                          struct troupe_partition *out);
 void troupe_partition_fini(struct troupe_partition *partition);
+
+/* frame_order.c: sorts `count` nodes, which are in topological order, so that the nodes of a frame
+ * lie next to each other: what comes before the frame as a whole, before all of them. */
+TROUPE_MUST_USE enum troupe_status troupe_frame_order(const struct troupe_graph *graph,
+                                                      const struct troupe_frames *frames,
+                                                      int *order, int count);
+/* crossing.c: fills in the crossings of a partition that has all the rest. */
+TROUPE_MUST_USE enum troupe_status troupe_crossings_find(const struct troupe_graph *graph,
+                                                         const struct troupe_signature *signature,
+                                                         struct troupe_partition *partition);
 
 /* The crossing of a value to a rank, -1 when there is none. */
 int troupe_partition_find(const struct troupe_partition *partition, struct troupe_value value,

@@ -53,7 +53,7 @@ struct send_slot {
 struct send_part {
     struct troupe_plan_part part;
     const struct troupe_crossing *crossing;
-    int window;
+    int slot_count;
     struct send_slot slots[];
 };
 
@@ -125,12 +125,16 @@ static void send_dynamic(struct send_slot *slot, const struct troupe_tensor *ten
 static enum troupe_status send_behave(void *context, struct troupe_firing *firing)
 {
     struct send_part *self = context;
-    uint64_t iteration = troupe_firing_iteration(firing);
-    struct send_slot *slot = &self->slots[iteration % (uint64_t)self->window];
-    bool dead = troupe_firing_is_dead(firing);
+    struct send_slot *slot = &self->slots[troupe_firing_slot(firing)];
     const struct troupe_tensor *tensor = NULL;
-    if (!self->crossing->is_control && !dead)
-        tensor = troupe_tensor_of_payload(troupe_firing_inputs(firing)[0]);
+    bool dead = troupe_firing_is_dead(firing);
+    /* A token goes as it is, also in an iteration that has failed meanwhile: by it ranks decide
+     * together whether a loop goes on. */
+    if (!self->crossing->is_control) {
+        struct troupe_payload *token = troupe_firing_inputs(firing)[0];
+        dead = token == &troupe_payload_dead;
+        tensor = dead ? NULL : troupe_tensor_of_payload(token);
+    }
     if (tensor && self->crossing->is_static && troupe_tensor_bytes(tensor) != self->crossing->bytes)
         return troupe_status_fail(TROUPE_INTERNAL, "a tensor of %zu bytes on an edge of %zu",
                                   troupe_tensor_bytes(tensor), self->crossing->bytes);
@@ -147,7 +151,7 @@ static void send_part_destroy(struct troupe_plan_part *part)
 {
     struct send_part *self = (struct send_part *)(void *)part;
     struct troupe_transport *transport = part->plan->session->runtime->transport;
-    for (int i = 0; i < self->window; i++) {
+    for (int i = 0; i < self->slot_count; i++) {
         troupe_transfer_release(transport, &self->slots[i].header);
         troupe_transfer_release(transport, &self->slots[i].payload);
     }
@@ -159,9 +163,11 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
                                            struct troupe_actor_spec *spec)
 {
     const struct troupe_crossing *crossing = &plan->partition.crossings[number];
-    int window = plan->session->window;
+    int slot_count = plan->session->window * crossing->slots;
+    int window =
+        crossing->frame > 0 ? plan->partition.use.window[crossing->frame] : plan->session->window;
     struct send_part *self =
-        troupe_calloc(1, sizeof(*self) + (size_t)window * sizeof(struct send_slot));
+        troupe_calloc(1, sizeof(*self) + (size_t)slot_count * sizeof(struct send_slot));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
     self->part = (struct troupe_plan_part){.plan = plan,
@@ -171,8 +177,8 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
                                            .tag = slot_tag(plan, crossing, 0),
                                            .peer = crossing->to_rank};
     self->crossing = crossing;
-    self->window = window;
-    for (int i = 0; i < window; i++) {
+    self->slot_count = slot_count;
+    for (int i = 0; i < slot_count; i++) {
         struct send_slot *slot = &self->slots[i];
         int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;
@@ -181,7 +187,7 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
         slot->payload = (struct troupe_transfer){
             .done = send_payload_done, .peer = crossing->to_rank, .tag = payload_tag};
         struct troupe_transfer *paced = crossing->is_static ? &slot->payload : &slot->header;
-        paced->synchronous = i == window - 1;
+        paced->synchronous = i % window == window - 1;
     }
     spec->name = plan->session->graph->nodes[crossing->value.node].name;
     spec->behave = send_behave;
@@ -204,7 +210,7 @@ struct receive_slot {
 struct receive_part {
     struct troupe_plan_part part;
     const struct troupe_crossing *crossing;
-    int window;
+    int slot_count;
     struct receive_slot slots[];
 };
 
@@ -221,11 +227,12 @@ static void receive_live(struct receive_slot *slot)
     troupe_firing_complete(slot->firing, TROUPE_OK, NULL, &output);
 }
 
-/* A dead token from another rank: the failure that made it is reported there. */
+/* A dead token from another rank: of a branch not taken, or of a failure that is reported there. */
 static void receive_dead(struct receive_slot *slot)
 {
+    struct troupe_payload *output = &troupe_payload_dead;
     receive_drop(slot);
-    troupe_firing_complete(slot->firing, TROUPE_ABORTED, "a failure on another rank", NULL);
+    troupe_firing_complete(slot->firing, TROUPE_OK, NULL, &output);
 }
 
 static void receive_failed(struct receive_slot *slot, enum troupe_status status)
@@ -318,8 +325,7 @@ static enum troupe_status receive_behave(void *context, struct troupe_firing *fi
 {
     struct receive_part *self = context;
     struct troupe_transport *transport = self->part.plan->session->runtime->transport;
-    uint64_t iteration = troupe_firing_iteration(firing);
-    struct receive_slot *slot = &self->slots[iteration % (uint64_t)self->window];
+    struct receive_slot *slot = &self->slots[troupe_firing_slot(firing)];
     struct troupe_transfer *transfer = &slot->header;
     if (self->crossing->is_static) {
         enum troupe_status status = receive_static(slot);
@@ -336,7 +342,7 @@ static void receive_part_destroy(struct troupe_plan_part *part)
 {
     struct receive_part *self = (struct receive_part *)(void *)part;
     struct troupe_transport *transport = part->plan->session->runtime->transport;
-    for (int i = 0; i < self->window; i++) {
+    for (int i = 0; i < self->slot_count; i++) {
         troupe_transfer_release(transport, &self->slots[i].header);
         troupe_transfer_release(transport, &self->slots[i].payload);
         receive_drop(&self->slots[i]);
@@ -349,9 +355,9 @@ enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int numb
                                               struct troupe_actor_spec *spec)
 {
     const struct troupe_crossing *crossing = &plan->partition.crossings[number];
-    int window = plan->session->window;
+    int slot_count = plan->session->window * crossing->slots;
     struct receive_part *self =
-        troupe_calloc(1, sizeof(*self) + (size_t)window * sizeof(struct receive_slot));
+        troupe_calloc(1, sizeof(*self) + (size_t)slot_count * sizeof(struct receive_slot));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
     self->part = (struct troupe_plan_part){.plan = plan,
@@ -361,8 +367,8 @@ enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int numb
                                            .tag = slot_tag(plan, crossing, 0),
                                            .peer = crossing->from_rank};
     self->crossing = crossing;
-    self->window = window;
-    for (int i = 0; i < window; i++) {
+    self->slot_count = slot_count;
+    for (int i = 0; i < slot_count; i++) {
         struct receive_slot *slot = &self->slots[i];
         int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;

@@ -1,6 +1,9 @@
 /* Dtypes and shapes of every node. Invariant: a node is inferred after its producers, so that what
- * it sees is final; only what comes out of a NextIteration is not known yet, and is checked once
- * everything else is. A node with an error leaves those that depend on it alone. */
+ * it sees is final; only what comes out of a NextIteration is not known yet. A loop's Merge first
+ * has its Enter's shape, and once everything is inferred it is widened to what the NextIteration
+ * gives, and what follows from it is inferred again, until nothing changes: a Merge can be widened
+ * once per dimension and once in its rank. A node with an error leaves those that depend on it
+ * alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,7 @@
 #include "base/memory.h"
 #include "graph/node.h"
 
-/* How far a known value is followed through Identity. */
+/* How far a known value is followed through Identity, Enter and Switch. */
 #define KNOWN_DEPTH_MAX 8
 
 struct inference {
@@ -16,6 +19,7 @@ struct inference {
     struct troupe_diagnostics *diagnostics;
     int first;
     bool *poisoned; /* per node from `first` on */
+    bool *changed;  /* per node from `first` on: by widening, and not yet followed */
 };
 
 static const struct troupe_attr *node_attr(const struct troupe_node *node, const char *name)
@@ -336,7 +340,14 @@ static struct troupe_tensor *known_value(const struct troupe_graph *graph,
         const struct troupe_node *node = &graph->nodes[value.node];
         const struct troupe_attr *attr;
 
-        if (node->schema == NULL || node->output_dtypes == NULL || value.port != 0)
+        if (node->schema == NULL || node->output_dtypes == NULL)
+            return NULL;
+        if (node->schema->op->flow == TROUPE_FLOW_ENTER ||
+            node->schema->op->flow == TROUPE_FLOW_SWITCH) {
+            value = node->inputs[0]; /* whenever it fires, with this value */
+            continue;
+        }
+        if (value.port != 0)
             return NULL;
         if (strcmp(node->schema->op->name, "Const") == 0) {
             attr = node_attr(node, "value");
@@ -356,6 +367,20 @@ static struct troupe_tensor *known_value(const struct troupe_graph *graph,
         value = node->inputs[0];
     }
     return NULL;
+}
+
+/* The shape that a value of the next iteration is taken for as long as it is not known: that of the
+ * first input of the node that is, which is a loop's Merge. */
+static struct troupe_shape shape_before(const struct troupe_graph *graph,
+                                        const struct troupe_node *node)
+{
+    for (int i = 0; i < node->input_count && node->schema->op->flow == TROUPE_FLOW_MERGE; i++) {
+        const struct troupe_node *producer = &graph->nodes[node->inputs[i].node];
+
+        if (producer->output_shapes != NULL)
+            return producer->output_shapes[node->inputs[i].port];
+    }
+    return troupe_shape_unknown();
 }
 
 /* Runs the op's shape function. */
@@ -385,9 +410,10 @@ static enum troupe_status infer_shapes(const struct troupe_graph *graph,
         for (int i = 0; i < node->input_count; i++) {
             const struct troupe_node *producer = &graph->nodes[node->inputs[i].node];
 
-            shapes[i] = producer->output_shapes != NULL
-                            ? producer->output_shapes[node->inputs[i].port]
-                            : troupe_shape_unknown();
+            if (producer->output_shapes != NULL)
+                shapes[i] = producer->output_shapes[node->inputs[i].port];
+            else
+                shapes[i] = shape_before(graph, node);
             values[i] = known_value(graph, node->inputs[i]);
         }
         status = node->schema->op->infer(&infer);
@@ -413,6 +439,22 @@ static void complete_dtypes(const struct troupe_node *node, const int *counts,
     }
 }
 
+static enum troupe_status check_back_edges(const struct troupe_graph *graph,
+                                           const struct troupe_node *node)
+{
+    for (int i = 0; i < node->input_count && node->schema->op->flow != TROUPE_FLOW_MERGE; i++) {
+        int producer = node->inputs[i].node;
+
+        if (producer >= 0 && producer < graph->node_count &&
+            troupe_op_is_back_edge(graph->nodes[producer].schema))
+            return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                      "reads NextIteration \"%s\"; only a Merge at the head of "
+                                      "its loop may",
+                                      graph->nodes[producer].name);
+    }
+    return TROUPE_OK;
+}
+
 static enum troupe_status infer_node(struct troupe_graph *graph, struct troupe_node *node)
 {
     enum troupe_dtype *dtypes = troupe_calloc((size_t)node->input_count + 1, sizeof(*dtypes));
@@ -422,7 +464,9 @@ static enum troupe_status infer_node(struct troupe_graph *graph, struct troupe_n
 
     if (dtypes == NULL || counts == NULL)
         goto free_arrays;
-    status = settle_inputs(graph, node, dtypes, counts);
+    status = check_back_edges(graph, node);
+    if (status == TROUPE_OK)
+        status = settle_inputs(graph, node, dtypes, counts);
     if (status == TROUPE_OK)
         status = fill_defaults(node);
     if (status == TROUPE_OK) {
@@ -510,42 +554,109 @@ static enum troupe_status infer_in_order(struct inference *inference, const int 
     return TROUPE_OK;
 }
 
-/* Once all is inferred: what a NextIteration gives has to be what its consumer took it for. */
-static enum troupe_status check_back_edges(struct inference *inference)
+static bool node_has_back_edge(const struct troupe_graph *graph, const struct troupe_node *node)
+{
+    for (int i = 0; i < node->input_count && node->schema != NULL; i++) {
+        int producer = node->inputs[i].node;
+
+        if (producer >= 0 && producer < graph->node_count &&
+            troupe_op_is_back_edge(graph->nodes[producer].schema))
+            return true;
+    }
+    return false;
+}
+
+static bool node_follows_change(const struct inference *inference, const struct troupe_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        int producer = node->inputs[i].node - inference->first;
+
+        if (producer >= 0 && inference->changed[producer])
+            return true;
+    }
+    return false;
+}
+
+/* Infers a node once more, where a shape before it was widened; `*changed`: its own shapes are
+ * others now. A Merge is never narrowed, so that widening ends. */
+static enum troupe_status infer_again(struct inference *inference, int number, bool *changed)
+{
+    struct troupe_node *node = &inference->graph->nodes[number];
+    int count = node->output_count;
+    size_t bytes = (size_t)count * sizeof(*node->output_shapes);
+    struct troupe_shape *before = troupe_calloc((size_t)count + 1, sizeof(*before));
+    enum troupe_status status;
+
+    *changed = false;
+    if (before == NULL)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    memcpy(before, node->output_shapes, bytes);
+    status = infer_node(inference->graph, node);
+    if (status == TROUPE_OK && node->schema->op->flow == TROUPE_FLOW_MERGE)
+        node->output_shapes[0] = troupe_shape_widen(&before[0], &node->output_shapes[0]);
+    for (int i = 0; status == TROUPE_OK && i < count; i++)
+        *changed |= !troupe_shape_equal(&before[i], &node->output_shapes[i]);
+    if (status != TROUPE_OK && status != TROUPE_RESOURCE_EXHAUSTED) {
+        inference->poisoned[number - inference->first] = true;
+        inference_report(inference, number);
+        status = TROUPE_OK;
+    }
+    free(before);
+    return status;
+}
+
+/* One walk over the order; `*again`: something before a back edge has changed, perhaps. */
+static enum troupe_status widen_once(struct inference *inference, const int *order, int count,
+                                     bool is_first, bool *again)
 {
     struct troupe_graph *graph = inference->graph;
 
-    for (int n = inference->first; n < graph->node_count; n++) {
-        struct troupe_node *node = &graph->nodes[n];
-        bool has_back_edge = false;
-        enum troupe_status status;
+    *again = false;
+    for (int i = 0; i < count; i++) {
+        const struct troupe_node *node = &graph->nodes[order[i]];
+        bool is_back = troupe_op_is_back_edge(node->schema), changed = false;
+        enum troupe_status status = TROUPE_OK;
 
-        for (int i = 0; i < node->input_count && node->schema != NULL; i++)
-            has_back_edge |= node->inputs[i].node >= 0 &&
-                             node->inputs[i].node < graph->node_count &&
-                             troupe_op_is_back_edge(graph->nodes[node->inputs[i].node].schema);
-        if (!has_back_edge || inference_skips(inference, n))
+        if (inference_skips(inference, order[i]))
             continue;
-        status = infer_node(graph, node);
-        if (status == TROUPE_RESOURCE_EXHAUSTED)
-            return status;
+        if (node_follows_change(inference, node) || (is_first && node_has_back_edge(graph, node)))
+            status = infer_again(inference, order[i], &changed);
         if (status != TROUPE_OK)
-            inference_report(inference, n);
+            return status;
+        inference->changed[order[i] - inference->first] = changed;
+        *again |= changed && is_back;
     }
     return TROUPE_OK;
+}
+
+/* Once all is inferred: a loop's Merge has to allow what its NextIteration gives. */
+static enum troupe_status widen_loops(struct inference *inference, const int *order, int count)
+{
+    bool again = false;
+    enum troupe_status status;
+
+    for (int i = 0; i < count && !again; i++)
+        again = node_has_back_edge(inference->graph, &inference->graph->nodes[order[i]]);
+    if (!again)
+        return TROUPE_OK;
+    status = widen_once(inference, order, count, true, &again);
+    while (status == TROUPE_OK && again)
+        status = widen_once(inference, order, count, false, &again);
+    return status;
 }
 
 enum troupe_status troupe_graph_infer_all(struct troupe_graph *graph, int first,
                                           struct troupe_diagnostics *diagnostics)
 {
-    struct inference inference = {graph, diagnostics, first, NULL};
+    struct inference inference = {.graph = graph, .diagnostics = diagnostics, .first = first};
     size_t nodes = (size_t)(graph->node_count - first);
     int *order = troupe_calloc(nodes + 1, sizeof(*order));
     int count = 0, in_cycle = 0;
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
 
     inference.poisoned = troupe_calloc(nodes + 1, sizeof(bool));
-    if (order == NULL || inference.poisoned == NULL)
+    inference.changed = troupe_calloc(nodes + 1, sizeof(bool));
+    if (order == NULL || inference.poisoned == NULL || inference.changed == NULL)
         goto free_arrays;
     for (int i = first; i < graph->node_count; i++)
         troupe_node_clear_outputs(&graph->nodes[i]);
@@ -563,9 +674,10 @@ enum troupe_status troupe_graph_infer_all(struct troupe_graph *graph, int first,
     }
     status = infer_in_order(&inference, order, count);
     if (status == TROUPE_OK)
-        status = check_back_edges(&inference);
+        status = widen_loops(&inference, order, count);
 
 free_arrays:
+    free(inference.changed);
     free(inference.poisoned);
     free(order);
     return status;

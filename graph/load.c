@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "graph/file.h"
+#include "graph/frames.h"
 #include "graph/load.h"
 
 static const char *const root_keys[] = {"node", "versions", "library",  "train",
@@ -108,6 +109,23 @@ static void check_library(struct troupe_loader *loader, json_t *root)
                             "them before exporting the graph");
 }
 
+/* Of a graph without other errors: the rules of its frames. */
+static enum troupe_status check_frames(struct troupe_loader *loader)
+{
+    struct troupe_frames *frames;
+    enum troupe_status status;
+
+    if (loader->diagnostics->count > 0)
+        return TROUPE_OK;
+    status = troupe_frames_find(loader->graph, &frames);
+    if (status == TROUPE_OK)
+        troupe_frames_destroy(frames);
+    if (status != TROUPE_INVALID_ARGUMENT)
+        return status;
+    troupe_diagnostics_add(loader->diagnostics, NULL, 0, 0, "%s", troupe_status_message());
+    return TROUPE_OK;
+}
+
 static enum troupe_status load_root(struct troupe_loader *loader, json_t *root, uint64_t seed)
 {
     const struct troupe_json_path nodes_path = {NULL, "node", 0}, versions = {NULL, "versions", 0};
@@ -139,6 +157,8 @@ static enum troupe_status load_root(struct troupe_loader *loader, json_t *root, 
         status = troupe_load_nodes(loader, nodes);
     if (status == TROUPE_OK)
         status = troupe_graph_infer_all(loader->graph, 0, loader->diagnostics);
+    if (status == TROUPE_OK)
+        status = check_frames(loader);
     if (status == TROUPE_OK)
         status = troupe_load_sections(loader, root);
     return status;

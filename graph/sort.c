@@ -2,7 +2,6 @@
  * Invariant: `missing` of a node counts its inputs and controls that are not in the order yet; an
  * edge out of a NextIteration belongs to the next iteration and counts nowhere. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -21,8 +20,7 @@ struct sorter {
 
 bool troupe_op_is_back_edge(const struct troupe_op_schema *schema)
 {
-    return schema != NULL && (strcmp(schema->op->name, "NextIteration") == 0 ||
-                              strcmp(schema->op->name, "RefNextIteration") == 0);
+    return schema != NULL && schema->op->flow == TROUPE_FLOW_NEXT_ITERATION;
 }
 
 static int node_edges(const struct troupe_node *node)

@@ -22,6 +22,8 @@ extern const struct troupe_op troupe_ops_state[];
 extern const size_t troupe_ops_state_count;
 extern const struct troupe_op troupe_ops_control[];
 extern const size_t troupe_ops_control_count;
+extern const struct troupe_op troupe_ops_flow[];
+extern const size_t troupe_ops_flow_count;
 extern const struct troupe_op troupe_ops_data[];
 extern const size_t troupe_ops_data_count;
 extern const struct troupe_op troupe_ops_collective[];

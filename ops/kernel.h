@@ -37,7 +37,8 @@ struct troupe_kernel {
 
 /* One firing. `inputs` are borrowed from the mailboxes; an input of ref type is NULL (the
  * kernel uses kernel->input_resources). The entries of `outputs` start as NULL. On success the
- * kernel has set every entry to a tensor whose one reference it gives away; on failure the
+ * kernel has set every entry to a tensor whose one reference it gives away, or to
+ * troupe_tensor_dead() (ops/tensor.h) for a branch not taken; on failure the
  * caller drops those that are set. */
 struct troupe_kernel_call {
     struct troupe_kernel *kernel;

@@ -64,11 +64,23 @@ struct troupe_kernel_row {
 };
 
 enum troupe_op_flags {
-    TROUPE_OP_STATEFUL = 1, /* never folded, merged or run twice; firings in step order */
-    TROUPE_OP_SOURCE = 2,   /* reads data from outside: a dataset */
-    TROUPE_OP_RUNTIME = 4,  /* no kernel: the runtime itself does it (Send, Recv, AllReduce) */
-    TROUPE_OP_NUMBERED = 8, /* draws random numbers: keyed by graph seed, origin name, step */
-    TROUPE_OP_SHARDED = 16  /* has shard_index and shard_count attrs that data-parallel sets */
+    TROUPE_OP_STATEFUL = 1,   /* never folded, merged or run twice; firings in step order */
+    TROUPE_OP_SOURCE = 2,     /* reads data from outside: a dataset */
+    TROUPE_OP_RUNTIME = 4,    /* no kernel: the runtime itself does it (Send, Recv, AllReduce) */
+    TROUPE_OP_NUMBERED = 8,   /* draws random numbers: keyed by graph seed, origin name, step */
+    TROUPE_OP_SHARDED = 16,   /* has shard_index and shard_count attrs that data-parallel sets */
+    TROUPE_OP_TAKES_DEAD = 32 /* fires for dead inputs too: they are troupe_tensor_dead() */
+};
+
+/* What an op is to the frames of a graph (graph/frames.h). */
+enum troupe_flow {
+    TROUPE_FLOW_NONE = 0,
+    TROUPE_FLOW_SWITCH,
+    TROUPE_FLOW_MERGE,
+    TROUPE_FLOW_ENTER,
+    TROUPE_FLOW_EXIT,
+    TROUPE_FLOW_NEXT_ITERATION,
+    TROUPE_FLOW_LOOP_COND
 };
 
 struct troupe_op {
@@ -80,6 +92,7 @@ struct troupe_op {
      * 'NCHW'} = 'NHWC'; dtype: type; shape: shape = ?; axis: list(int) = []" */
     const char *attrs;
     unsigned flags;
+    enum troupe_flow flow;
     troupe_infer_fn *infer;                  /* required */
     troupe_gradient_fn *gradient;            /* NULL: see no_gradient */
     const char *no_gradient;                 /* why there is none; required when gradient is NULL */

@@ -81,6 +81,18 @@ enum troupe_status troupe_shape_merge(const struct troupe_shape *a, const struct
     return TROUPE_OK;
 }
 
+struct troupe_shape troupe_shape_widen(const struct troupe_shape *a, const struct troupe_shape *b)
+{
+    if (a->rank < 0 || a->rank != b->rank)
+        return troupe_shape_unknown();
+    struct troupe_shape wide = *a;
+    for (int i = 0; i < a->rank; i++) {
+        if (a->dims[i] != b->dims[i])
+            wide.dims[i] = TROUPE_DIM_UNKNOWN;
+    }
+    return wide;
+}
+
 /* One dimension of a broadcast: 1 gives way, and an unknown one is what the other says unless
  * that is 1. False when they do not agree. */
 static bool broadcast_dim(int64_t a, int64_t b, int64_t *out)

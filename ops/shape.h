@@ -33,6 +33,9 @@ bool troupe_shape_equal(const struct troupe_shape *a, const struct troupe_shape 
 TROUPE_MUST_USE enum troupe_status troupe_shape_merge(const struct troupe_shape *a,
                                                       const struct troupe_shape *b,
                                                       struct troupe_shape *out);
+/* The narrowest shape that allows whatever either allows: sizes that differ are unknown, and so
+ * is the rank where ranks do. */
+struct troupe_shape troupe_shape_widen(const struct troupe_shape *a, const struct troupe_shape *b);
 /* Numpy's broadcasting. INVALID_ARGUMENT: "shapes [64,10] and [64,12] do not broadcast". */
 TROUPE_MUST_USE enum troupe_status troupe_shape_broadcast(const struct troupe_shape *a,
                                                           const struct troupe_shape *b,

@@ -227,6 +227,16 @@ struct troupe_tensor *troupe_tensor_of_payload(struct troupe_payload *payload)
     return payload ? troupe_container_of(payload, struct troupe_tensor, payload) : NULL;
 }
 
+struct troupe_tensor *troupe_tensor_dead(void)
+{
+    return troupe_tensor_of_payload(&troupe_payload_dead);
+}
+
+bool troupe_tensor_is_dead(const struct troupe_tensor *tensor)
+{
+    return tensor != NULL && &tensor->payload == &troupe_payload_dead;
+}
+
 bool troupe_tensor_is_valid(const struct troupe_tensor *tensor)
 {
     int64_t elements;

@@ -50,6 +50,11 @@ bool troupe_tensor_is_unique(const struct troupe_tensor *tensor);
 struct troupe_payload *troupe_tensor_payload(struct troupe_tensor *tensor);
 struct troupe_tensor *troupe_tensor_of_payload(struct troupe_payload *payload);
 
+/* The token of a branch not taken, as an output of a kernel and as an input of one that takes dead
+ * tokens: nothing but its payload, troupe_payload_dead, is there. References are not counted. */
+struct troupe_tensor *troupe_tensor_dead(void);
+bool troupe_tensor_is_dead(const struct troupe_tensor *tensor);
+
 /* True when dims, rank, dtype and buffer agree with each other. */
 bool troupe_tensor_is_valid(const struct troupe_tensor *tensor);
 

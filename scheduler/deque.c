@@ -102,64 +102,105 @@ bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *const *ta
     return true;
 }
 
-static struct troupe_task *deque_take_alone(struct troupe_deque *deque)
+/* The newest `count` tasks, which lie below `bottom`. */
+static int ring_get_many(struct troupe_deque_ring *ring, int64_t bottom, int count,
+                         struct troupe_task **tasks)
+{
+    for (int i = 0; i < count; i++)
+        tasks[i] = ring_get(ring, bottom - count + i);
+    return count;
+}
+
+static int deque_take_alone(struct troupe_deque *deque, struct troupe_task **tasks)
 {
     /* Relaxed throughout: there is no other thread. */
-    int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed) - 1;
+    int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
     struct troupe_deque_ring *ring = atomic_load_explicit(&deque->ring, memory_order_relaxed);
 
-    if (bottom < atomic_load_explicit(&deque->top, memory_order_relaxed))
-        return NULL;
-    atomic_store_explicit(&deque->bottom, bottom, memory_order_relaxed);
-    return ring_get(ring, bottom);
+    if (bottom == atomic_load_explicit(&deque->top, memory_order_relaxed))
+        return 0;
+    atomic_store_explicit(&deque->bottom, bottom - 1, memory_order_relaxed);
+    return ring_get_many(ring, bottom, 1, tasks);
 }
 
-struct troupe_task *troupe_deque_take(struct troupe_deque *deque)
+/* Takes the last task, for which a thief may be reaching. */
+static int deque_take_last(struct troupe_deque *deque, struct troupe_deque_ring *ring, int64_t top,
+                           struct troupe_task **tasks)
+{
+    int64_t index = top;
+    int count = 0;
+
+    tasks[0] = ring_get(ring, index);
+    /* Relaxed on failure: the task is then not used. */
+    if (atomic_compare_exchange_strong_explicit(&deque->top, &top, index + 1, memory_order_seq_cst,
+                                                memory_order_relaxed))
+        count = 1;
+    /* Release: a thief that reads this value must still see the tasks pushed before. */
+    atomic_store_explicit(&deque->bottom, index + 1, memory_order_release);
+    return count;
+}
+
+int troupe_deque_take(struct troupe_deque *deque, struct troupe_task **tasks)
 {
     struct troupe_deque_ring *ring;
-    struct troupe_task *task;
     int64_t bottom, top;
+    int count;
 
     if (!deque->shared)
-        return deque_take_alone(deque);
+        return deque_take_alone(deque, tasks);
     /* Relaxed: the owner's own. An old `top` can only make the deque look fuller. */
-    bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed) - 1;
-    if (bottom < atomic_load_explicit(&deque->top, memory_order_relaxed))
-        return NULL;
+    bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
+    top = atomic_load_explicit(&deque->top, memory_order_relaxed);
+    if (bottom <= top)
+        return 0;
+    count = bottom - top >= TROUPE_DEQUE_LONG ? TROUPE_DEQUE_BATCH : 1;
     ring = atomic_load_explicit(&deque->ring, memory_order_relaxed);
-    atomic_store_explicit(&deque->bottom, bottom, memory_order_seq_cst);
-    top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
-    if (top < bottom)
-        return ring_get(ring, bottom);
-    task = NULL;
-    if (top == bottom) {
-        task = ring_get(ring, bottom);
-        if (!atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1,
-                                                     memory_order_seq_cst, memory_order_relaxed))
-            task = NULL;
+    for (;;) {
+        atomic_store_explicit(&deque->bottom, bottom - count, memory_order_seq_cst);
+        top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
+        /* A thief that takes one of these must have read a `top` at least as high after this, and
+         * then a `bottom` that leaves it none. */
+        if (top < bottom - count)
+            return ring_get_many(ring, bottom, count, tasks);
+        if (count == 1)
+            break;
+        count = 1;
     }
-    /* Release: a thief that reads this value must still see the tasks pushed before. */
-    atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_release);
-    return task;
+    if (top == bottom - 1)
+        return deque_take_last(deque, ring, top, tasks);
+    /* Release: as in deque_take_last. */
+    atomic_store_explicit(&deque->bottom, bottom, memory_order_release);
+    return 0;
 }
 
-struct troupe_task *troupe_deque_steal(struct troupe_deque *deque)
+/* The oldest task, into *out; false when another thief was faster. */
+static bool deque_steal_one(struct troupe_deque *deque, int64_t top, struct troupe_task **out)
+{
+    /* Acquire: partner of the release in deque_grow. */
+    struct troupe_deque_ring *ring = atomic_load_explicit(&deque->ring, memory_order_acquire);
+
+    *out = ring_get(ring, top);
+    /* Relaxed on failure: the task is then not used. */
+    return atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1, memory_order_seq_cst,
+                                                   memory_order_relaxed);
+}
+
+int troupe_deque_steal(struct troupe_deque *deque, struct troupe_task **tasks)
 {
     int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
     int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_seq_cst);
-    struct troupe_deque_ring *ring;
-    struct troupe_task *task;
+    int64_t half = (bottom - top + 1) / 2;
+    int count = 0;
 
-    if (top >= bottom)
-        return NULL;
-    /* Acquire: partner of the release in deque_grow. */
-    ring = atomic_load_explicit(&deque->ring, memory_order_acquire);
-    task = ring_get(ring, top);
-    /* Relaxed on failure: the task is then not used. */
-    if (!atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1, memory_order_seq_cst,
-                                                 memory_order_relaxed))
-        return NULL;
-    return task;
+    /* One at a time: the owner claims its end without looking at more than `top`. */
+    while (count < half && count < TROUPE_DEQUE_BATCH && top < bottom) {
+        if (!deque_steal_one(deque, top, &tasks[count]))
+            break;
+        count++;
+        top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
+        bottom = atomic_load_explicit(&deque->bottom, memory_order_seq_cst);
+    }
+    return count;
 }
 
 bool troupe_deque_is_empty(struct troupe_deque *deque)

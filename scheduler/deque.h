@@ -27,13 +27,17 @@ void troupe_deque_fini(struct troupe_deque *deque);
 
 /* Owner only. Push grows the ring when it is full and returns false without memory for that. Its
  * last step is a sequentially consistent store when the deque is shared, with which all `count`
- * tasks appear. Take returns the newest task, NULL when there is none. */
+ * tasks appear. Take moves the newest tasks to `tasks`, oldest first, and returns their number: one
+ * of a deque that is not long, at most TROUPE_DEQUE_BATCH of a long one, 0 when it is empty. */
+#define TROUPE_DEQUE_BATCH 16
+#define TROUPE_DEQUE_LONG  64
 TROUPE_MUST_USE bool troupe_deque_push(struct troupe_deque *deque, struct troupe_task *const *tasks,
                                        int count);
-struct troupe_task *troupe_deque_take(struct troupe_deque *deque);
+int troupe_deque_take(struct troupe_deque *deque, struct troupe_task **tasks);
 
-/* Any thread: the oldest task; NULL when there is none or another thief was faster. */
-struct troupe_task *troupe_deque_steal(struct troupe_deque *deque);
+/* Any thread: moves the oldest half, at most TROUPE_DEQUE_BATCH, to `tasks`, oldest first. Returns
+ * their number, 0 when there is none or another thief was faster. */
+int troupe_deque_steal(struct troupe_deque *deque, struct troupe_task **tasks);
 
 /* Any thread; sequentially consistent. */
 bool troupe_deque_is_empty(struct troupe_deque *deque);

@@ -44,21 +44,27 @@ static void helper_run(struct troupe_task *task, struct troupe_worker *worker)
     atomic_fetch_sub_explicit(&job->helpers, 1, memory_order_release);
 }
 
-/* Takes back the helpers that nobody stole: they are the newest tasks of the caller's deque. */
+static bool job_owns(const struct parallel_job *job, struct troupe_task *task)
+{
+    return task->run == helper_run && ((struct parallel_helper *)task)->job == job;
+}
+
+/* Takes back the helpers that nobody stole: they are the newest tasks of the caller's deque. A
+ * thief takes them before older tasks too: nobody waits for one behind other work. */
 static void job_take_back(struct parallel_job *job, struct troupe_worker *worker)
 {
-    for (;;) {
-        struct troupe_task *task = troupe_deque_take(&worker->deque);
+    struct troupe_task *tasks[TROUPE_DEQUE_BATCH];
+    int count;
 
-        if (task == NULL)
+    do {
+        count = troupe_deque_take(&worker->deque, tasks);
+        if (count == 0)
             return;
-        if (task->run != helper_run || ((struct parallel_helper *)task)->job != job) {
-            troupe_pool_push(worker->pool, worker, task);
-            return;
-        }
-        /* Relaxed: this helper has written nothing. */
-        atomic_fetch_sub_explicit(&job->helpers, 1, memory_order_relaxed);
-    }
+        for (; count > 0 && job_owns(job, tasks[count - 1]); count--)
+            /* Relaxed: this helper has written nothing. */
+            atomic_fetch_sub_explicit(&job->helpers, 1, memory_order_relaxed);
+    } while (count == 0);
+    troupe_pool_push_many(worker->pool, worker, tasks, count);
 }
 
 static void job_wait(struct parallel_job *job)

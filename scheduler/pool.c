@@ -135,16 +135,34 @@ static struct troupe_task *worker_steal(struct troupe_worker *worker)
     /* Numerical Recipes' linear congruential generator: victims need no better. */
     worker->random = worker->random * 1664525u + 1013904223u;
     start = (int)((worker->random >> 8) % (uint32_t)pool->width);
-    for (int i = 0; i < pool->width; i++) {
+    for (int i = 0; i < pool->width && worker->batch_count == 0; i++) {
         int victim = (start + i) % pool->width;
-        struct troupe_task *task = NULL;
 
         if (victim != worker->index)
-            task = troupe_deque_steal(&pool->workers[victim].deque);
-        if (task != NULL)
-            return task;
+            worker->batch_count = troupe_deque_steal(&pool->workers[victim].deque, worker->batch);
     }
-    return NULL;
+    return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
+}
+
+/* Makes the worker's batch visible to thieves again. */
+static void worker_return_batch(struct troupe_worker *worker)
+{
+    int count = worker->batch_count;
+
+    worker->batch_count = 0;
+    if (count > 0)
+        troupe_pool_push_many(worker->pool, worker, worker->batch, count);
+}
+
+/* The worker's own next task. */
+static struct troupe_task *worker_take(struct troupe_worker *worker)
+{
+    /* Others must find what they could run: a batch is kept back only behind a longer deque. */
+    if (worker->batch_count > 1 && worker->pool->width > 1 && troupe_deque_is_empty(&worker->deque))
+        worker_return_batch(worker);
+    if (worker->batch_count == 0)
+        worker->batch_count = troupe_deque_take(&worker->deque, worker->batch);
+    return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
 }
 
 static struct troupe_task *worker_find(struct troupe_worker *worker)
@@ -155,7 +173,7 @@ static struct troupe_task *worker_find(struct troupe_worker *worker)
     if (worker->ticks % INJECTED_PERIOD == 0)
         task = worker_take_injected(worker);
     if (task == NULL)
-        task = troupe_deque_take(&worker->deque);
+        task = worker_take(worker);
     if (task == NULL)
         task = worker_take_injected(worker);
     if (task == NULL)
@@ -330,6 +348,7 @@ static void worker_run(struct troupe_worker *worker, const struct troupe_worker_
             worker_call_poller(worker);
         }
     }
+    worker_return_batch(worker);
     /* A task that only this worker was told about must not wait for it. */
     if (pool->width > 1 && troupe_pool_has_work(pool))
         troupe_pool_wake_one(pool);

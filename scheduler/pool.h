@@ -19,6 +19,8 @@ struct troupe_worker {
     uint32_t random; /* where the next search for a victim starts */
     uint32_t ticks;  /* searches so far */
     uint64_t polled_ns;
+    int batch_count; /* tasks taken out of a deque, newest last: the next one */
+    struct troupe_task *batch[TROUPE_DEQUE_BATCH];
     pthread_t thread;                      /* not of worker 0 */
     _Alignas(64) _Atomic(uint32_t) signal; /* futex: 1 wakes the parked worker */
     struct troupe_deque deque;

@@ -98,10 +98,19 @@ TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_stage_create_frame(int wind
                                                                         struct troupe_stage **out);
 /* An actor of `parent` that runs `body`, which must be cast before it fires, onto the same pool,
  * and outlive the parent. `body` may be `parent` itself, or one around it. */
-TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_stage_add_frame(struct troupe_stage *parent,
-                                                                     const char *name,
-                                                                     struct troupe_stage *body,
-                                                                     int64_t priority, int *out);
+struct troupe_frame_spec {
+    const char *name; /* copied */
+    struct troupe_stage *body;
+    void *context;    /* told to the stage's hooks when the frame itself fails */
+    int64_t priority; /* as of other actors */
+    /* -1: the body runs when no argument is dead. Else an argument that decides alone: unless it is
+     * dead the body runs, with every actor dead when another argument is, or when the iteration has
+     * failed. So parts of one frame in several processes run or do not run together, and what they
+     * send each other pairs up. */
+    int ticket;
+};
+TROUPE_API TROUPE_MUST_USE enum troupe_status
+troupe_stage_add_frame(struct troupe_stage *parent, const struct troupe_frame_spec *spec, int *out);
 /* An actor of a frame whose output 0 is an argument, the same in every iteration. */
 TROUPE_API TROUPE_MUST_USE enum troupe_status
 troupe_stage_add_argument(struct troupe_stage *frame, const char *name, int argument, int *out);
