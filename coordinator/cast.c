@@ -3,7 +3,6 @@
  * Invariant: every input port of an actor gets exactly one edge; every crossing that touches this
  * rank gets its Send or Receive; the order of state is edges like any other. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "coordinator/cast.h"
@@ -79,23 +78,13 @@ static void measure_heights(struct troupe_caster *caster)
     }
 }
 
-/* Tags after those of the crossings, one for each distinct `key`, in order of nodes. */
+/* Tags after those of the crossings, one for each group. */
 static int all_reduce_tag(const struct troupe_caster *caster, int number)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
-    const struct troupe_node *wanted = &caster->graph->nodes[number];
-    const struct troupe_attr *key = troupe_attr_find(wanted->attrs, wanted->attr_count, "key");
-    int tag = caster->plan->first_tag + partition->tag_count * caster->plan->session->window;
-    for (int i = 0; i < partition->order_count; i++) {
-        const struct troupe_node *node = &caster->graph->nodes[partition->order[i]];
-        if (node->schema != wanted->schema)
-            continue;
-        const struct troupe_attr *other = troupe_attr_find(node->attrs, node->attr_count, "key");
-        if (strcmp(other->value.s, key->value.s) == 0)
-            return tag;
-        tag++;
-    }
-    return tag;
+    const char *key = troupe_node_all_reduce_key(&caster->graph->nodes[number]);
+    return caster->plan->first_tag + partition->tag_count * caster->plan->session->window +
+           troupe_name_map_get(&partition->groups, key);
 }
 
 static int frame_of(const struct troupe_caster *caster, int node)

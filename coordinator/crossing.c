@@ -34,7 +34,8 @@ static void crossing_set_size(const struct troupe_graph *graph, struct troupe_cr
     const struct troupe_node *node = &graph->nodes[crossing->value.node];
     enum troupe_dtype dtype = node->output_dtypes[crossing->value.port];
     const struct troupe_shape *shape = &node->output_shapes[crossing->value.port];
-    if (!troupe_shape_is_known(shape))
+    /* How many bytes counted elements make is known when they are packed. */
+    if (!troupe_shape_is_known(shape) || troupe_dtype_is_counted(dtype))
         return;
     crossing->is_static = true;
     crossing->bytes = (size_t)troupe_shape_elements(shape) * troupe_dtype_size(dtype);
@@ -64,12 +65,11 @@ static enum troupe_status crossing_add(struct finder *finder, struct troupe_valu
     if (from_rank == to_rank || troupe_partition_find(partition, value, to_rank) >= 0)
         return TROUPE_OK;
     const struct troupe_node *node = &graph->nodes[value.node];
-    if (value.port >= 0 && node->output_dtypes[value.port] == TROUPE_STRING) {
+    if (value.port >= 0 && node->output_dtypes[value.port] == TROUPE_RESOURCE) {
         char text[TROUPE_NODE_TEXT_MAX];
-        return troupe_status_fail(TROUPE_UNIMPLEMENTED,
-                                  "%s: strings do not travel between ranks: place its users on "
-                                  "rank %d",
-                                  troupe_node_describe(graph, value.node, text), from_rank);
+        return troupe_status_fail(
+            TROUPE_UNIMPLEMENTED, "%s: a resource lives on rank %d and does not travel to rank %d",
+            troupe_node_describe(graph, value.node, text), from_rank, to_rank);
     }
     enum troupe_status status = make_room(finder);
     if (status != TROUPE_OK)

@@ -37,6 +37,7 @@ static enum troupe_status compute(struct kernel_part *self, struct troupe_firing
         .inputs = inputs,
         .outputs = outputs,
         .step = plan->first_step + troupe_firing_step(firing) - plan->first_iteration,
+        .path = troupe_firing_path(firing),
         .parallel = &plan->parallel,
     };
     enum troupe_status status = troupe_call_compute(&call);

@@ -48,6 +48,11 @@ bool troupe_node_is_all_reduce(const struct troupe_node *node)
     return strcmp(node->schema->op->name, "AllReduce") == 0;
 }
 
+const char *troupe_node_all_reduce_key(const struct troupe_node *node)
+{
+    return troupe_attr_find(node->attrs, node->attr_count, "key")->value.s;
+}
+
 /* A depth-first walk with its own stack, for graphs of any depth. */
 struct walk {
     const struct troupe_graph *graph;
@@ -56,6 +61,8 @@ struct walk {
     bool *keep;
     int *stack;
     int depth;
+    struct troupe_name_map groups; /* of AllReduce nodes, by key: the last node of each */
+    int *group_next;               /* by node number: the one before it in its group, -1 */
 };
 
 static void walk_push(struct walk *walk, int node)
@@ -97,21 +104,43 @@ static void walk_frame(struct walk *walk, int number)
         walk_push(walk, walk->frames->frames[frame].loop_cond);
 }
 
+static enum troupe_status find_groups(struct walk *walk)
+{
+    for (int i = 0; i < walk->graph->node_count; i++) {
+        const struct troupe_node *node = &walk->graph->nodes[i];
+        if (!troupe_node_is_all_reduce(node))
+            continue;
+        const char *key = troupe_node_all_reduce_key(node);
+        walk->group_next[i] = troupe_name_map_get(&walk->groups, key);
+        if (troupe_name_map_put(&walk->groups, key, i) != 0)
+            return TROUPE_RESOURCE_EXHAUSTED;
+    }
+    return TROUPE_OK;
+}
+
 /* A collective runs on all its ranks or on none. */
 static void walk_group(struct walk *walk, int number)
 {
-    const struct troupe_graph *graph = walk->graph;
-    const struct troupe_node *node = &graph->nodes[number];
+    const struct troupe_node *node = &walk->graph->nodes[number];
     if (!troupe_node_is_all_reduce(node))
         return;
-    const struct troupe_attr *key = troupe_attr_find(node->attrs, node->attr_count, "key");
-    for (int i = 0; i < graph->node_count; i++) {
-        const struct troupe_node *other = &graph->nodes[i];
-        if (other->schema != node->schema)
-            continue;
-        const struct troupe_attr *its = troupe_attr_find(other->attrs, other->attr_count, "key");
-        if (strcmp(its->value.s, key->value.s) == 0)
-            walk_push(walk, i);
+    int other = troupe_name_map_get(&walk->groups, troupe_node_all_reduce_key(node));
+    for (; other >= 0; other = walk->group_next[other])
+        walk_push(walk, other);
+}
+
+static void walk_all(struct walk *walk)
+{
+    const struct troupe_signature *signature = walk->signature;
+    for (int i = 0; i < signature->fetch_count; i++)
+        walk_push_value(walk, signature->fetches[i]);
+    for (int i = 0; i < signature->target_count; i++)
+        walk_push(walk, signature->targets[i]);
+    while (walk->depth > 0) {
+        int number = walk->stack[--walk->depth];
+        walk_inputs(walk, number);
+        walk_frame(walk, number);
+        walk_group(walk, number);
     }
 }
 
@@ -120,21 +149,19 @@ static enum troupe_status prune(const struct troupe_graph *graph,
                                 const struct troupe_signature *signature, bool *keep)
 {
     struct walk walk = {.graph = graph, .frames = frames, .signature = signature, .keep = keep};
-    walk.stack = troupe_calloc((size_t)graph->node_count + 1, sizeof(int));
-    if (!walk.stack)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < signature->fetch_count; i++)
-        walk_push_value(&walk, signature->fetches[i]);
-    for (int i = 0; i < signature->target_count; i++)
-        walk_push(&walk, signature->targets[i]);
-    while (walk.depth > 0) {
-        int number = walk.stack[--walk.depth];
-        walk_inputs(&walk, number);
-        walk_frame(&walk, number);
-        walk_group(&walk, number);
-    }
+    size_t count = (size_t)graph->node_count + 1;
+    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    troupe_name_map_init(&walk.groups);
+    walk.stack = troupe_calloc(count, sizeof(int));
+    walk.group_next = troupe_calloc(count, sizeof(int));
+    if (walk.stack && walk.group_next)
+        status = find_groups(&walk);
+    if (status == TROUPE_OK)
+        walk_all(&walk);
+    troupe_name_map_fini(&walk.groups);
+    free(walk.group_next);
     free(walk.stack);
-    return TROUPE_OK;
+    return status;
 }
 
 /* Values inside a frame have one value per iteration: none to feed, none to fetch. */
@@ -164,6 +191,21 @@ static enum troupe_status check_signature(const struct troupe_graph *graph,
                               frames->frames[frames->frame_of[node]].name, what);
 }
 
+static enum troupe_status number_groups(const struct troupe_graph *graph,
+                                        struct troupe_partition *partition)
+{
+    for (int i = 0; i < partition->order_count; i++) {
+        const struct troupe_node *node = &graph->nodes[partition->order[i]];
+        if (!troupe_node_is_all_reduce(node))
+            continue;
+        const char *key = troupe_node_all_reduce_key(node);
+        if (troupe_name_map_get(&partition->groups, key) < 0 &&
+            troupe_name_map_put(&partition->groups, key, (int)partition->groups.count) != 0)
+            return TROUPE_RESOURCE_EXHAUSTED;
+    }
+    return TROUPE_OK;
+}
+
 enum troupe_status troupe_partition_make(const struct troupe_graph *graph, int ranks,
                                          const struct troupe_signature *signature,
                                          struct troupe_partition *out)
@@ -188,7 +230,10 @@ enum troupe_status troupe_partition_make(const struct troupe_graph *graph, int r
     for (int i = 0; i < graph->node_count; i++)
         if (partition.keep[partition.order[i]])
             partition.order[partition.order_count++] = partition.order[i];
-    status = troupe_frame_order(graph, partition.frames, partition.order, partition.order_count);
+    status = number_groups(graph, &partition);
+    if (status == TROUPE_OK)
+        status =
+            troupe_frame_order(graph, partition.frames, partition.order, partition.order_count);
     if (status == TROUPE_OK)
         status =
             troupe_frame_use_make(graph, partition.frames, partition.keep, ranks, &partition.use);
@@ -210,6 +255,7 @@ void troupe_partition_fini(struct troupe_partition *partition)
     free(partition->keep);
     free(partition->crossings);
     free(partition->first_crossing);
+    troupe_name_map_fini(&partition->groups);
     troupe_frame_use_fini(&partition->use);
     troupe_frames_destroy(partition->frames);
     memset(partition, 0, sizeof(*partition));

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "coordinator/frame_use.h"
 #include "graph/graph.h"
 
@@ -28,7 +29,7 @@ struct troupe_crossing {
     int frame;       /* whose iterations it belongs to */
     int slots;       /* messages in flight within one step: 1 outside of frames */
     int tag;         /* its first tag of a window of one, counted from the plan's first */
-    bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
+    bool is_static;  /* bytes known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
     size_t bytes;
 };
@@ -43,6 +44,9 @@ struct troupe_partition {
     struct troupe_frames *frames;
     struct troupe_frame_use use;
     int tag_count; /* for each iteration in flight */
+    /* The groups of kept AllReduce nodes by `key`, numbered in order of nodes; borrows the keys
+     * from the graph. */
+    struct troupe_name_map groups;
 };
 
 /* FAILED: NOT_FOUND and INVALID_ARGUMENT come from the graph's own functions. */
@@ -74,6 +78,8 @@ int troupe_signature_feed(const struct troupe_signature *signature, struct troup
  * token is sent. */
 bool troupe_node_input_is_ref(const struct troupe_node *node, int index);
 bool troupe_node_is_all_reduce(const struct troupe_node *node);
+/* What the AllReduce nodes of one group have in common. */
+const char *troupe_node_all_reduce_key(const struct troupe_node *node);
 /* The node whose state the ref input names: through ops that pass a ref on. */
 int troupe_node_ref_owner(const struct troupe_graph *graph, int node, int index);
 

@@ -230,14 +230,6 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
     return status;
 }
 
-static int count_all_reduces(const struct troupe_plan *plan)
-{
-    int count = 0;
-    for (int i = 0; i < plan->partition.order_count; i++)
-        count += troupe_node_is_all_reduce(&plan->session->graph->nodes[plan->partition.order[i]]);
-    return count;
-}
-
 static void parallel_run(struct troupe_parallel *self, int64_t total, int64_t grain,
                          void (*body)(void *context, int64_t begin, int64_t end), void *context)
 {
@@ -252,9 +244,10 @@ static enum troupe_status build(struct troupe_plan *plan)
     enum troupe_status status = troupe_partition_make(
         session->graph, session->runtime->transport->size, &plan->signature, &plan->partition);
     if (status == TROUPE_OK)
-        status = troupe_runtime_take_tags(
-            session->runtime, plan->partition.tag_count * session->window + count_all_reduces(plan),
-            &plan->first_tag);
+        status = troupe_runtime_take_tags(session->runtime,
+                                          plan->partition.tag_count * session->window +
+                                              (int)plan->partition.groups.count,
+                                          &plan->first_tag);
     if (status == TROUPE_OK)
         status = troupe_stage_create(session->window, &plan->stage);
     if (status != TROUPE_OK)

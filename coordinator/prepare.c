@@ -82,10 +82,10 @@ enum troupe_status troupe_graph_prepare(struct troupe_graph *graph, const char *
     if (!strategy)
         strategy =
             graph->sections && graph->sections->strategy ? graph->sections->strategy : "none";
-    enum troupe_status status = infer_from(graph, 0);
-    if (status == TROUPE_OK && strcmp(strategy, "none") != 0)
+    enum troupe_status status = TROUPE_OK; /* loading inferred the graph */
+    if (strcmp(strategy, "none") != 0)
         status = troupe_graph_strategy(graph, strategy, ranks);
-    else if (status == TROUPE_OK && graph->sections && graph->sections->train)
+    else if (graph->sections && graph->sections->train)
         status = troupe_graph_train(graph);
     int first = graph->node_count;
     if (status == TROUPE_OK)

@@ -3,16 +3,17 @@
  * An edge whose shape is known is one message of exactly its bytes, received straight into the
  * consumer's tensor and posted when the iteration is admitted; another length stands for a dead
  * token. Other edges send a header first, on a tag of its own so that headers posted ahead never
- * take a payload. Iterations in flight have tags of their own: their messages are posted in any
- * order. Invariant: both ends run in every iteration, dead ones included, so that messages always
- * pair up. Of every `window` sends the last is synchronous: a producer is never more than two
- * windows ahead of its consumer. */
+ * take a payload; strings and lists go packed into bytes (wire_pack.h). Iterations in flight have
+ * tags of their own: their messages are posted in any order. Invariant: both ends run in every
+ * iteration, dead ones included, so that messages always pair up. Of every `window` sends the last
+ * is synchronous: a producer is never more than two windows ahead of its consumer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "coordinator/plan.h"
 #include "coordinator/wire.h"
+#include "coordinator/wire_pack.h"
 #include "ops/tensor.h"
 
 /* Shortest receive: room for a dead token's length, which differs from the live one. */
@@ -45,6 +46,7 @@ struct send_slot {
     struct send_part *part;
     struct troupe_firing *firing;
     struct troupe_transfer header, payload;
+    struct troupe_tensor *packed; /* what is sent in place of a tensor of counted elements */
     _Atomic(int) outstanding;
     _Atomic(int) status; /* the first failure */
     unsigned char header_bytes[TROUPE_WIRE_TENSOR_HEADER];
@@ -67,6 +69,8 @@ static void send_finish(struct send_slot *slot, enum troupe_status status)
     if (atomic_fetch_sub(&slot->outstanding, 1) != 1)
         return;
     status = (enum troupe_status)atomic_load(&slot->status);
+    troupe_tensor_unref(slot->packed);
+    slot->packed = NULL;
     if (status == TROUPE_OK)
         troupe_firing_complete(slot->firing, TROUPE_OK, NULL, NULL);
     else
@@ -138,7 +142,13 @@ static enum troupe_status send_behave(void *context, struct troupe_firing *firin
     if (tensor && self->crossing->is_static && troupe_tensor_bytes(tensor) != self->crossing->bytes)
         return troupe_status_fail(TROUPE_INTERNAL, "a tensor of %zu bytes on an edge of %zu",
                                   troupe_tensor_bytes(tensor), self->crossing->bytes);
-    atomic_store(&slot->status, TROUPE_OK);
+    enum troupe_status status = TROUPE_OK;
+    if (tensor && troupe_dtype_is_counted(troupe_tensor_dtype(tensor))) {
+        status = troupe_wire_pack(tensor, &slot->packed);
+        tensor = slot->packed;
+        dead = status != TROUPE_OK; /* the other rank waits for something */
+    }
+    atomic_store(&slot->status, (int)status);
     slot->firing = troupe_firing_defer(firing);
     if (self->crossing->is_static)
         send_static(slot, tensor, dead);
@@ -154,6 +164,7 @@ static void send_part_destroy(struct troupe_plan_part *part)
     for (int i = 0; i < self->slot_count; i++) {
         troupe_transfer_release(transport, &self->slots[i].header);
         troupe_transfer_release(transport, &self->slots[i].payload);
+        troupe_tensor_unref(self->slots[i].packed);
     }
     free(self);
 }
@@ -241,6 +252,42 @@ static void receive_failed(struct receive_slot *slot, enum troupe_status status)
     complete_failed(slot->firing, status, slot->part->crossing->from_rank, "receiving from");
 }
 
+/* True when the edge's tensors come packed, as vectors of bytes. */
+static bool is_packed(const struct receive_slot *slot)
+{
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    const struct troupe_graph *graph = slot->part->part.plan->session->graph;
+    return !crossing->is_control &&
+           troupe_dtype_is_counted(
+               graph->nodes[crossing->value.node].output_dtypes[crossing->value.port]);
+}
+
+/* True when a tensor of this dtype and shape is one that the graph can send. */
+static bool is_expected(const struct receive_slot *slot, enum troupe_dtype dtype,
+                        const struct troupe_shape *shape)
+{
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    const struct troupe_graph *graph = slot->part->part.plan->session->graph;
+    const struct troupe_node *node = &graph->nodes[crossing->value.node];
+    struct troupe_shape merged;
+    return dtype == node->output_dtypes[crossing->value.port] &&
+           troupe_shape_merge(shape, &node->output_shapes[crossing->value.port], &merged) ==
+               TROUPE_OK;
+}
+
+/* Puts the tensor that the received bytes are in their place. */
+static enum troupe_status unpack_received(struct receive_slot *slot)
+{
+    struct troupe_tensor *tensor;
+    enum troupe_status status = troupe_wire_unpack(slot->tensor, &tensor);
+    if (status != TROUPE_OK)
+        return status;
+    receive_drop(slot);
+    slot->tensor = tensor;
+    struct troupe_shape shape = troupe_shape_of(tensor);
+    return is_expected(slot, tensor->dtype, &shape) ? TROUPE_OK : TROUPE_DATA_LOSS;
+}
+
 static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_status status,
                                  size_t bytes)
 {
@@ -256,7 +303,11 @@ static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_s
     } else {
         if (transfer->data == slot->header_bytes)
             memcpy(troupe_tensor_data_mutable(slot->tensor), slot->header_bytes, bytes);
-        receive_live(slot);
+        status = is_packed(slot) ? unpack_received(slot) : TROUPE_OK;
+        if (status == TROUPE_OK)
+            receive_live(slot);
+        else
+            receive_failed(slot, status);
     }
 }
 
@@ -264,13 +315,10 @@ static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_s
 static enum troupe_status make_received(struct receive_slot *slot,
                                         const struct troupe_wire_tensor *header)
 {
-    const struct troupe_crossing *crossing = slot->part->crossing;
-    const struct troupe_graph *graph = slot->part->part.plan->session->graph;
-    const struct troupe_node *node = &graph->nodes[crossing->value.node];
-    struct troupe_shape merged;
-    if (header->dtype != node->output_dtypes[crossing->value.port] ||
-        troupe_shape_merge(&header->shape, &node->output_shapes[crossing->value.port], &merged) !=
-            TROUPE_OK)
+    /* Packed elements are more than no bytes. */
+    bool is_bytes =
+        header->dtype == TROUPE_UINT8 && header->shape.rank == 1 && header->shape.dims[0] > 0;
+    if (is_packed(slot) ? !is_bytes : !is_expected(slot, header->dtype, &header->shape))
         return TROUPE_DATA_LOSS;
     return troupe_tensor_create(header->dtype, header->shape.rank, header->shape.dims,
                                 &slot->tensor);

@@ -175,6 +175,7 @@ static void session_free(struct troupe_session *session)
         free(session->resources[i].name);
     }
     free(session->resources);
+    troupe_name_map_fini(&session->resource_of);
     troupe_session_free_loops(session);
     troupe_graph_destroy(session->graph);
     free(session->strategy);
@@ -299,10 +300,8 @@ enum troupe_status troupe_session_value(const struct troupe_session *session, co
 
 static struct troupe_resource *find_resource(const struct troupe_session *session, const char *name)
 {
-    for (int i = 0; i < session->resource_count; i++)
-        if (strcmp(session->resources[i].name, name) == 0)
-            return session->resources[i].resource;
-    return NULL;
+    int index = troupe_name_map_get(&session->resource_of, name);
+    return index < 0 ? NULL : session->resources[index].resource;
 }
 
 enum troupe_status troupe_session_resource(struct troupe_session *session, int number,
@@ -333,6 +332,11 @@ enum troupe_status troupe_session_resource(struct troupe_session *session, int n
         char text[TROUPE_NODE_TEXT_MAX];
         return troupe_status_prefix(status,
                                     "%s: ", troupe_node_describe(session->graph, number, text));
+    }
+    if (troupe_name_map_put(&session->resource_of, name, session->resource_count) != 0) {
+        resource->destroy(resource);
+        free(name);
+        return TROUPE_RESOURCE_EXHAUSTED;
     }
     session->resources[session->resource_count++] =
         (struct troupe_session_resource){name, resource};

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "coordinator/runtime.h"
 #include "graph/graph.h"
 #include "ops/kernel.h"
@@ -59,6 +60,7 @@ struct troupe_session {
 
     struct troupe_session_resource *resources;
     int resource_count, resource_capacity;
+    struct troupe_name_map resource_of; /* by name, an index into `resources` */
 
     struct troupe_plan **plans;
     int plan_count, plan_capacity;

@@ -186,8 +186,8 @@ static enum troupe_status link_copy(struct replicator *replicator, int number, i
         status = troupe_node_add_input(copy, (struct troupe_value){from, node->inputs[i].port});
     }
     for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
-        status = troupe_node_add_control(copy, *copy_of(replicator, replica, node->controls[i]));
-    return status;
+        status = troupe_node_append_control(copy, *copy_of(replicator, replica, node->controls[i]));
+    return status == TROUPE_OK ? troupe_node_settle_controls(copy) : status;
 }
 
 static enum troupe_status copy_all(struct replicator *replicator, int replica)

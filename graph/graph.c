@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "graph/library.h"
 #include "graph/node.h"
 #include "graph/sections.h"
 
@@ -59,6 +60,7 @@ void troupe_graph_destroy(struct troupe_graph *graph)
         troupe_node_fini(&graph->nodes[i]);
     free(graph->nodes);
     troupe_sections_destroy(graph->sections);
+    troupe_library_destroy(graph->library);
     free(graph->path);
     free(graph);
 }
@@ -95,21 +97,66 @@ enum troupe_status troupe_node_add_input(struct troupe_node *node, struct troupe
     return TROUPE_OK;
 }
 
-enum troupe_status troupe_node_add_control(struct troupe_node *node, int control)
+enum troupe_status troupe_node_append_control(struct troupe_node *node, int control)
 {
-    int *controls;
-
-    for (int i = 0; i < node->control_count; i++) {
-        if (node->controls[i] == control)
-            return TROUPE_OK;
-    }
-    controls =
+    int *controls =
         troupe_reallocarray(node->controls, (size_t)node->control_count + 1, sizeof(*controls));
+
     if (controls == NULL)
         return no_memory();
     node->controls = controls;
     node->controls[node->control_count++] = control;
     return TROUPE_OK;
+}
+
+/* A control input and where it stands. */
+struct occurrence {
+    int control, position;
+};
+
+static int occurrence_compare(const void *a, const void *b)
+{
+    const struct occurrence *x = a, *y = b;
+
+    if (x->control != y->control)
+        return x->control < y->control ? -1 : 1;
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+enum troupe_status troupe_node_settle_controls(struct troupe_node *node)
+{
+    size_t count = (size_t)node->control_count;
+    struct occurrence *sorted;
+    int kept = 0;
+
+    if (count < 2)
+        return TROUPE_OK;
+    sorted = troupe_calloc(count, sizeof(*sorted));
+    if (sorted == NULL)
+        return no_memory();
+    for (int i = 0; i < node->control_count; i++)
+        sorted[i] = (struct occurrence){node->controls[i], i};
+    qsort(sorted, count, sizeof(*sorted), occurrence_compare);
+    for (size_t i = 1; i < count; i++) {
+        if (sorted[i].control == sorted[i - 1].control)
+            node->controls[sorted[i].position] = -1;
+    }
+    free(sorted);
+    for (int i = 0; i < node->control_count; i++) {
+        if (node->controls[i] >= 0)
+            node->controls[kept++] = node->controls[i];
+    }
+    node->control_count = kept;
+    return TROUPE_OK;
+}
+
+enum troupe_status troupe_node_add_control(struct troupe_node *node, int control)
+{
+    for (int i = 0; i < node->control_count; i++) {
+        if (node->controls[i] == control)
+            return TROUPE_OK;
+    }
+    return troupe_node_append_control(node, control);
 }
 
 enum troupe_status troupe_graph_add_control(struct troupe_graph *graph, int node, int control)
@@ -159,7 +206,9 @@ static enum troupe_status node_fill(struct troupe_node *node, const struct troup
     for (int i = 0; i < spec->input_count && status == TROUPE_OK; i++)
         status = troupe_node_add_input(node, spec->inputs[i]);
     for (int i = 0; i < spec->control_count && status == TROUPE_OK; i++)
-        status = troupe_node_add_control(node, spec->controls[i]);
+        status = troupe_node_append_control(node, spec->controls[i]);
+    if (status == TROUPE_OK)
+        status = troupe_node_settle_controls(node);
     for (int i = 0; i < spec->attr_count && status == TROUPE_OK; i++) {
         struct troupe_attr value = troupe_attr_copy(&spec->attrs[i].value);
 

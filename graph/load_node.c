@@ -11,7 +11,7 @@ static const char *const node_keys[] = {"name",   "op",   "input",
                                         "device", "attr", "experimentalDebugInfo"};
 
 /* TensorFlow's rule for names, and a leading underscore. */
-static bool name_is_valid(const char *name)
+bool troupe_name_is_valid(const char *name)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
@@ -39,7 +39,7 @@ static bool load_name(struct troupe_loader *loader, const struct troupe_json_pat
                             loader->graph->nodes[first].line);
         return false;
     }
-    if (!name_is_valid(name)) {
+    if (!troupe_name_is_valid(name)) {
         troupe_loader_error(loader, &at, false,
                             "a node may not be called \"%s\": a name has letters, digits and "
                             "\"_ . / - > \\\", and starts with a letter, a digit, \".\" or \"_\"",
@@ -102,13 +102,28 @@ static bool load_device(struct troupe_loader *loader, const struct troupe_json_p
     return true;
 }
 
+/* What comes before the messages is made only where there is one. */
+static bool check_node_keys(struct troupe_loader *loader, const struct troupe_json_path *path,
+                            json_t *json, const char *name)
+{
+    const size_t count = sizeof(node_keys) / sizeof(node_keys[0]);
+    char where[TROUPE_NODE_TEXT_MAX] = "node: ";
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++)
+        known += json_object_get(json, node_keys[i]) != NULL;
+    if (known == json_object_size(json))
+        return true;
+    if (name != NULL)
+        snprintf(where, sizeof(where), "node \"%.400s\": ", name);
+    return troupe_loader_check_keys(loader, path, where, json, node_keys, count);
+}
+
 static enum troupe_status load_one_name(struct troupe_loader *loader, json_t *json, int number)
 {
-    const struct troupe_json_path root = {NULL, "node", 0};
-    const struct troupe_json_path path = {&root, NULL, (size_t)number};
+    const struct troupe_json_path path = {loader->nodes, NULL, (size_t)number};
     struct troupe_place place = troupe_positions_find(&loader->positions, &path, false);
     struct troupe_node *node = &loader->graph->nodes[number];
-    char where[TROUPE_NODE_TEXT_MAX];
     bool right;
 
     *node = (struct troupe_node){.line = place.line, .column = place.column, .replica = -1};
@@ -123,10 +138,7 @@ static enum troupe_status load_one_name(struct troupe_loader *loader, json_t *js
         return TROUPE_OK;
     }
     right = load_name(loader, &path, json, node, number);
-    if (right)
-        snprintf(where, sizeof(where), "node \"%.400s\": ", node->name);
-    right &= troupe_loader_check_keys(loader, &path, right ? where : "node: ", json, node_keys,
-                                      sizeof(node_keys) / sizeof(node_keys[0]));
+    right &= check_node_keys(loader, &path, json, right ? node->name : NULL);
     if (node->name[0] != '\0') {
         right &= load_op(loader, &path, json, node);
         right &= load_device(loader, &path, json, node);
@@ -281,6 +293,7 @@ static bool load_input(struct troupe_loader *loader, const struct troupe_json_pa
     const char *text = json_string_value(json);
     struct troupe_value value;
     bool control = text != NULL && text[0] == '^';
+    enum troupe_status status;
 
     if (text == NULL) {
         troupe_loader_error(loader, at, false,
@@ -301,13 +314,15 @@ static bool load_input(struct troupe_loader *loader, const struct troupe_json_pa
                             node->name, text);
         return false;
     }
-    if (troupe_graph_value(loader->graph, text + (control ? 1 : 0), &value) != TROUPE_OK) {
+    status = control ? troupe_graph_value(loader->graph, text + 1, &value)
+                     : troupe_loader_value(loader, text, &value);
+    if (status != TROUPE_OK) {
         troupe_loader_error(loader, at, false, "node \"%s\": input %s%s%s%s", node->name,
                             value_is_named() ? "" : "\"", value_is_named() ? "" : text,
                             value_is_named() ? "" : "\": ", troupe_status_message());
         return false;
     }
-    return (control ? troupe_node_add_control(node, value.node)
+    return (control ? troupe_node_append_control(node, value.node)
                     : troupe_node_add_input(node, value)) == TROUPE_OK;
 }
 
@@ -330,15 +345,14 @@ static bool load_inputs(struct troupe_loader *loader, const struct troupe_json_p
 
         right &= load_input(loader, &at, node, json_array_get(inputs, i));
     }
-    return right;
+    return right && troupe_node_settle_controls(node) == TROUPE_OK;
 }
 
 enum troupe_status troupe_load_nodes(struct troupe_loader *loader, const json_t *nodes)
 {
-    const struct troupe_json_path root = {NULL, "node", 0};
 
     for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const struct troupe_json_path path = {&root, NULL, i};
+        const struct troupe_json_path path = {loader->nodes, NULL, i};
         struct troupe_node *node = &loader->graph->nodes[i];
         json_t *json = json_array_get(nodes, i);
         bool right = !loader->broken[i];

@@ -237,8 +237,8 @@ static enum troupe_status load_train(struct troupe_loader *loader, json_t *root)
     const struct troupe_json_path path = {NULL, "train", 0};
     struct section section = {loader, &path, "train: ", TROUPE_OK};
     json_t *json = json_object_get(root, "train");
-    struct troupe_place place = troupe_positions_find(&loader->positions, &path, true);
     struct troupe_train_section *train;
+    struct troupe_place place;
 
     if (json == NULL)
         return TROUPE_OK;
@@ -251,6 +251,7 @@ static enum troupe_status load_train(struct troupe_loader *loader, json_t *root)
     if (train == NULL)
         return TROUPE_RESOURCE_EXHAUSTED;
     loader->graph->sections->train = train;
+    place = troupe_positions_find(&loader->positions, &path, true);
     train->line = place.line;
     train->column = place.column;
     (void)troupe_loader_check_keys(loader, &path, section.where, json, keys, 3);

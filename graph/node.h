@@ -14,6 +14,11 @@ void troupe_node_clear_outputs(struct troupe_node *node);
 TROUPE_MUST_USE enum troupe_status troupe_node_add_input(struct troupe_node *node,
                                                          struct troupe_value value);
 TROUPE_MUST_USE enum troupe_status troupe_node_add_control(struct troupe_node *node, int control);
+/* For many control inputs: appends without a look at those that are there; and, after the last,
+ * leaves the first of each alone. */
+TROUPE_MUST_USE enum troupe_status troupe_node_append_control(struct troupe_node *node,
+                                                              int control);
+TROUPE_MUST_USE enum troupe_status troupe_node_settle_controls(struct troupe_node *node);
 
 /* Checks a value against what the schema allows: dtypes, strings, the minimum. `wants ...`. */
 TROUPE_MUST_USE enum troupe_status troupe_attr_check(const struct troupe_op_attr *wanted,
@@ -28,6 +33,11 @@ bool troupe_op_is_back_edge(const struct troupe_op_schema *schema);
 TROUPE_MUST_USE enum troupe_status troupe_graph_sort_from(const struct troupe_graph *graph,
                                                           int first, int *order, int *count,
                                                           int *in_cycle);
+
+/* Adds the thread's message as an error of a node: `node "sum" (Add, examples/mlp.json:31): ...`.
+ */
+void troupe_graph_report(const struct troupe_graph *graph, int number,
+                         struct troupe_diagnostics *diagnostics);
 
 /* troupe_graph_infer without closing the diagnostics. A node without a schema, and what depends on
  * one or on a node with an error, is passed over. Fails only for want of memory. */
