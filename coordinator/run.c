@@ -265,6 +265,7 @@ static void plan_start(struct troupe_plan *plan, const struct troupe_run *run)
     plan->first_iteration = troupe_stage_admitted(plan->stage);
     plan->first_step = plan->session->step;
     plan->feed_values = run->feed_values;
+    plan->dead_step = plan->dead_fetch = -1;
     plan->on_step = run->on_step;
     plan->on_step_context = run->on_step_context;
     troupe_stage_poison(plan->stage, UINT64_MAX);
@@ -326,6 +327,8 @@ static enum troupe_status run_result(struct troupe_run_state *state, const struc
     if (failure->is_set && !ended)
         return troupe_status_fail(failure->status, "%s",
                                   failure->message ? failure->message : "(no memory)");
+    if (plan->dead_fetch >= 0 && plan->dead_step < (int64_t)done)
+        return troupe_fetch_dead(plan);
     return take_fetched(plan, fetched);
 }
 
