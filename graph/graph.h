@@ -35,6 +35,8 @@ struct troupe_node {
 
 /* `train`, `loop`, `cluster` and `strategy` of the JSON, decoded (graph/sections.h). */
 struct troupe_sections;
+/* Functions of `library` (graph/library.h). */
+struct troupe_library;
 
 struct troupe_graph {
     char *path; /* for messages: "examples/mlp.json" */
@@ -42,6 +44,7 @@ struct troupe_graph {
     int node_count, node_capacity;
     struct troupe_name_map names; /* node name -> number */
     struct troupe_sections *sections;
+    struct troupe_library *library; /* NULL: none */
     uint64_t seed;
 };
 
