@@ -47,7 +47,8 @@ class Lists(support.Case):
             self.assertEqual(got, result)
 
     def test_list_travels_in_a_loop(self):
-        with open(os.path.join(support.ROOT, "examples", "scan.json"), encoding="utf-8") as file:
+        with open(os.path.join(support.ROOT, support.GRAPHS, "scan_primitives.json"),
+                  encoding="utf-8") as file:
             graph = json.load(file)
         places = {"y/new": 1, "sum/new": 2, "item": 1, "i": 2, "running": 0}
         for node in graph["node"]:
