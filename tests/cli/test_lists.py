@@ -68,6 +68,9 @@ class Lists(support.Case):
             got = self.result("run", graph, "--feed", f"x={list(range(20))}", "--steps", "30",
                               *fetches("doubled"), ranks=ranks)
             self.assertEqual(got, {"doubled": [2 * i for i in range(20)]})
+            got = self.result("run", "examples/array_loop.json", "--feed", "x=[1,2,3,4]",
+                              "--steps", "30", *fetches("doubled"), ranks=ranks)
+            self.assertEqual(got, {"doubled": [2, 4, 6, 8]})
 
     def test_wrong_sizes(self):
         status, output, messages = self.troupe(
