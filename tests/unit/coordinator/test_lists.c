@@ -131,6 +131,12 @@ static const struct row lists[] = {
      "[1,2,0,0]"},
     {EMPTY "y = TensorListConcatV2(e, pair, none64) {'element_dtype': 'float32'}\nz = Shape(y)\n",
      "z", "[0]"},
+    /* Ops that move elements move lists as well, and nobody's list changes by it. */
+    {A_B "v = Pack(la, lb) {'N': 2}\nw = Unpack(v) {'num': 2}\n"
+         "lc = TensorListPushBack(w:1, c)\nall = Pack(w, w:1, lc) {'N': 3}\n",
+     "all", "[[[1,2]],[[1,2],[3,4]],[[1,2],[3,4],[5,6,7]]]"},
+    {A_B "v = Pack(la, lb) {'N': 2}\ny = Gather(v, i1)\nz = Identity(y)\n", "z", "[[1,2],[3,4]]"},
+    {A_B "v = ExpandDims(lb, i0)\nw = Tile(v, pair)\n", "w", "[[[1,2],[3,4]],[[1,2],[3,4]]]"},
     /* Lists in lists, strings in lists. */
     {A_B "o = EmptyTensorList(scalar, any) " V "p = TensorListPushBack(o, lb)\n"
          "q = TensorListPushBack(p, e)\n",
