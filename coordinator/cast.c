@@ -5,44 +5,53 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "coordinator/plan.h"
+#include "coordinator/cast.h"
 
-struct caster {
-    struct troupe_plan *plan;
-    const struct troupe_graph *graph;
-    int rank;
-    int *actor_of_node;     /* -1: not here */
-    int *actor_of_feed;     /* rank 0 */
-    int *actor_of_crossing; /* the Receive here, -1 */
-    int *first_update;      /* of the variable with this node number: actors that update it */
-    int *last_update;
-    int *reader; /* of the variable with this node number: its actor */
-    int *height; /* of a node: the longest way from it to an end of the plan, in nodes */
-};
+static enum troupe_status parts_room(struct troupe_plan *plan)
+{
+    if (plan->part_count < plan->part_capacity)
+        return TROUPE_OK;
+    int capacity = plan->part_capacity ? 2 * plan->part_capacity : 64;
+    struct troupe_plan_part **grown =
+        troupe_reallocarray(plan->parts, (size_t)capacity, sizeof(*plan->parts));
+    if (!grown)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    plan->parts = grown;
+    plan->part_capacity = capacity;
+    return TROUPE_OK;
+}
 
-enum troupe_status troupe_plan_add(struct troupe_plan *plan, struct troupe_plan_part *part,
+enum troupe_status troupe_plan_keep_part(struct troupe_plan *plan, struct troupe_plan_part *part)
+{
+    enum troupe_status status = parts_room(plan);
+    if (status == TROUPE_OK)
+        plan->parts[plan->part_count++] = part;
+    else
+        part->destroy(part);
+    return status;
+}
+
+enum troupe_status troupe_plan_keep_stage(struct troupe_plan *plan, struct troupe_stage *stage)
+{
+    struct troupe_stage **grown = troupe_reallocarray(
+        plan->frame_stages, (size_t)plan->frame_stage_count + 1, sizeof(struct troupe_stage *));
+    if (!grown) {
+        troupe_stage_destroy(stage);
+        return TROUPE_RESOURCE_EXHAUSTED;
+    }
+    plan->frame_stages = grown;
+    plan->frame_stages[plan->frame_stage_count++] = stage;
+    return TROUPE_OK;
+}
+
+enum troupe_status troupe_plan_add(struct troupe_plan *plan, struct troupe_stage *stage,
+                                   struct troupe_plan_part *part,
                                    const struct troupe_actor_spec *spec, int *actor)
 {
-    enum troupe_status status = TROUPE_OK;
-    if (plan->part_count == plan->part_capacity) {
-        int capacity = plan->part_capacity ? 2 * plan->part_capacity : 64;
-        struct troupe_plan_part **grown =
-            troupe_reallocarray(plan->parts, (size_t)capacity, sizeof(*plan->parts));
-        if (!grown)
-            status = TROUPE_RESOURCE_EXHAUSTED;
-        else {
-            plan->parts = grown;
-            plan->part_capacity = capacity;
-        }
-    }
+    enum troupe_status status = troupe_plan_keep_part(plan, part);
     if (status == TROUPE_OK)
-        status = troupe_stage_add(plan->stage, spec, actor);
-    if (status != TROUPE_OK) {
-        part->destroy(part);
-        return status;
-    }
-    plan->parts[plan->part_count++] = part;
-    return TROUPE_OK;
+        status = troupe_stage_add(stage, spec, actor);
+    return status;
 }
 
 static int token_inputs(const struct troupe_node *node)
@@ -54,7 +63,7 @@ static int token_inputs(const struct troupe_node *node)
 }
 
 /* Critical-path ranks: of two ready actors the one with the longer way to go is fired first. */
-static void measure_heights(struct caster *caster)
+static void measure_heights(struct troupe_caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     for (int i = partition->order_count - 1; i >= 0; i--) {
@@ -70,7 +79,7 @@ static void measure_heights(struct caster *caster)
 }
 
 /* Tags after those of the crossings, one for each group. */
-static int all_reduce_tag(const struct caster *caster, int number)
+static int all_reduce_tag(const struct troupe_caster *caster, int number)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     const char *key = troupe_node_all_reduce_key(&caster->graph->nodes[number]);
@@ -78,7 +87,12 @@ static int all_reduce_tag(const struct caster *caster, int number)
            troupe_name_map_get(&partition->groups, key);
 }
 
-static enum troupe_status add_node(struct caster *caster, int number)
+static int frame_of(const struct troupe_caster *caster, int node)
+{
+    return caster->plan->partition.frames->frame_of[node];
+}
+
+static enum troupe_status add_node(struct troupe_caster *caster, int number)
 {
     const struct troupe_node *node = &caster->graph->nodes[number];
     struct troupe_actor_spec spec = {0};
@@ -94,10 +108,11 @@ static enum troupe_status add_node(struct caster *caster, int number)
     spec.input_count = token_inputs(node);
     spec.output_count = node->output_count;
     spec.priority = caster->height[number];
-    return troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_node[number]);
+    return troupe_plan_add(caster->plan, caster->frames[frame_of(caster, number)].stage, part,
+                           &spec, &caster->actor_of_node[number]);
 }
 
-static enum troupe_status add_feeds(struct caster *caster)
+static enum troupe_status add_feeds(struct troupe_caster *caster)
 {
     const struct troupe_signature *signature = &caster->plan->signature;
     enum troupe_status status = TROUPE_OK;
@@ -107,12 +122,13 @@ static enum troupe_status add_feeds(struct caster *caster)
         struct troupe_plan_part *part;
         status = troupe_feed_part_create(caster->plan, i, &part, &spec);
         if (status == TROUPE_OK)
-            status = troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_feed[i]);
+            status = troupe_plan_add(caster->plan, caster->plan->stage, part, &spec,
+                                     &caster->actor_of_feed[i]);
     }
     return status;
 }
 
-static enum troupe_status add_receives(struct caster *caster)
+static enum troupe_status add_receives(struct troupe_caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     enum troupe_status status = TROUPE_OK;
@@ -121,21 +137,37 @@ static enum troupe_status add_receives(struct caster *caster)
         caster->actor_of_crossing[i] = -1;
         if (crossing->to_rank != caster->rank)
             continue;
-        struct troupe_actor_spec spec = {.output_count = crossing->is_control ? 0 : 1,
+        /* A control edge's token is nothing but alive or dead. */
+        struct troupe_actor_spec spec = {.output_count = 1,
                                          .priority = caster->height[crossing->value.node]};
         struct troupe_plan_part *part;
         status = troupe_receive_part_create(caster->plan, i, &part, &spec);
         if (status == TROUPE_OK)
-            status = troupe_plan_add(caster->plan, part, &spec, &caster->actor_of_crossing[i]);
+            status = troupe_plan_add(caster->plan, caster->frames[crossing->frame].stage, part,
+                                     &spec, &caster->actor_of_crossing[i]);
     }
     return status;
 }
 
-/* Where a value comes from on this rank: a feed, a Receive, or its node's own actor. */
-static void find_source(const struct caster *caster, struct troupe_value value, int *actor,
+/* Where a value comes from on this rank: a feed, a Receive, a frame, or its node's own actor. */
+void troupe_cast_source(const struct troupe_caster *caster, struct troupe_value value, int *actor,
                         int *port)
 {
     const struct troupe_plan *plan = caster->plan;
+    const struct troupe_node *node = &caster->graph->nodes[value.node];
+    enum troupe_flow flow = node->schema->op->flow;
+    if (flow == TROUPE_FLOW_NEXT_ITERATION) {
+        struct troupe_value input = node->inputs[0];
+        if (value.port < 0)
+            input.port = -1;
+        troupe_cast_source(caster, input, actor, port);
+        return;
+    }
+    *port = value.port;
+    if (flow == TROUPE_FLOW_ENTER) {
+        *actor = caster->actor_of_node[value.node];
+        return;
+    }
     if (troupe_signature_source_rank(&plan->signature, caster->graph, value) != caster->rank) {
         int crossing = troupe_partition_find(&plan->partition, value, caster->rank);
         *actor = caster->actor_of_crossing[crossing];
@@ -143,21 +175,28 @@ static void find_source(const struct caster *caster, struct troupe_value value, 
         return;
     }
     int feed = value.port < 0 ? -1 : troupe_signature_feed(&plan->signature, value);
-    *actor = feed >= 0 ? caster->actor_of_feed[feed] : caster->actor_of_node[value.node];
-    *port = feed >= 0 ? 0 : value.port;
+    if (feed >= 0) {
+        *actor = caster->actor_of_feed[feed];
+        *port = 0;
+    } else if (flow == TROUPE_FLOW_EXIT) {
+        *actor = caster->frames[frame_of(caster, value.node)].actor;
+        *port = value.port < 0 ? -1 : caster->number_of_node[value.node];
+    } else {
+        *actor = caster->actor_of_node[value.node];
+    }
 }
 
-static enum troupe_status connect_value(struct caster *caster, struct troupe_value value, int to,
-                                        int to_port)
+enum troupe_status troupe_cast_connect(struct troupe_caster *caster, int frame,
+                                       struct troupe_value value, int to, int to_port)
 {
     int from, from_port;
-    find_source(caster, value, &from, &from_port);
+    troupe_cast_source(caster, value, &from, &from_port);
     if (to_port < 0)
         from_port = -1;
-    return troupe_stage_connect(caster->plan->stage, from, from_port, to, to_port, 0);
+    return troupe_stage_connect(caster->frames[frame].stage, from, from_port, to, to_port, 0);
 }
 
-static enum troupe_status add_sends(struct caster *caster)
+static enum troupe_status add_sends(struct troupe_caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     enum troupe_status status = TROUPE_OK;
@@ -172,70 +211,41 @@ static enum troupe_status add_sends(struct caster *caster)
         int actor;
         status = troupe_send_part_create(caster->plan, i, &part, &spec);
         if (status == TROUPE_OK)
-            status = troupe_plan_add(caster->plan, part, &spec, &actor);
+            status = troupe_plan_add(caster->plan, caster->frames[crossing->frame].stage, part,
+                                     &spec, &actor);
         if (status == TROUPE_OK)
-            status = connect_value(caster, crossing->value, actor, crossing->is_control ? -1 : 0);
+            status = troupe_cast_connect(caster, crossing->frame, crossing->value, actor,
+                                         crossing->is_control ? -1 : 0);
     }
     return status;
 }
 
-/* A variable's read comes before its updates in a step, updates follow one another in the order of
- * nodes, and the next step reads what the last one wrote. */
-static enum troupe_status order_update(struct caster *caster, int number, int owner)
-{
-    struct troupe_stage *stage = caster->plan->stage;
-    int actor = caster->actor_of_node[number];
-    int before =
-        caster->last_update[owner] >= 0 ? caster->last_update[owner] : caster->reader[owner];
-    enum troupe_status status = TROUPE_OK;
-    if (before >= 0)
-        status = troupe_stage_connect(stage, before, -1, actor, -1, 0);
-    if (caster->first_update[owner] < 0)
-        caster->first_update[owner] = actor;
-    caster->last_update[owner] = actor;
-    return status;
-}
-
-static enum troupe_status order_next_step(struct caster *caster)
-{
-    struct troupe_stage *stage = caster->plan->stage;
-    enum troupe_status status = TROUPE_OK;
-    for (int i = 0; i < caster->graph->node_count && status == TROUPE_OK; i++) {
-        int update = caster->last_update[i];
-        if (update < 0)
-            continue;
-        int next = caster->reader[i] >= 0 ? caster->reader[i] : caster->first_update[i];
-        status = troupe_stage_connect(stage, update, -1, next, -1, 1);
-    }
-    return status;
-}
-
-static enum troupe_status connect_node(struct caster *caster, int number)
+static enum troupe_status connect_node(struct troupe_caster *caster, int number)
 {
     const struct troupe_node *node = &caster->graph->nodes[number];
-    struct troupe_stage *stage = caster->plan->stage;
-    int actor = caster->actor_of_node[number], port = 0;
+    int actor = caster->actor_of_node[number], frame = frame_of(caster, number), port = 0;
     enum troupe_status status = TROUPE_OK;
     for (int i = 0; i < node->input_count && status == TROUPE_OK; i++) {
         if (!troupe_node_input_is_ref(node, i)) {
-            status = connect_value(caster, node->inputs[i], actor, port++);
+            status = troupe_cast_connect(caster, frame, node->inputs[i], actor, port++);
             continue;
         }
         int owner = troupe_node_ref_owner(caster->graph, number, i);
-        status = order_update(caster, number, owner);
+        status = troupe_cast_update(caster, frame, actor, owner);
     }
     for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
-        status = connect_value(caster, (struct troupe_value){node->controls[i], -1}, actor, -1);
+        status = troupe_cast_connect(caster, frame, (struct troupe_value){node->controls[i], -1},
+                                     actor, -1);
     /* A stateful actor fires in the order of steps. Variables are ordered by their updates. */
     bool ordered =
         (node->schema->op->flags & TROUPE_OP_STATEFUL) || troupe_node_is_all_reduce(node);
     if (status == TROUPE_OK && ordered && caster->reader[number] < 0 &&
         token_inputs(node) == node->input_count)
-        status = troupe_stage_connect(stage, actor, -1, actor, -1, 1);
+        status = troupe_cast_in_order(caster, frame, actor);
     return status;
 }
 
-static enum troupe_status add_fetches(struct caster *caster)
+static enum troupe_status add_fetches(struct troupe_caster *caster)
 {
     const struct troupe_signature *signature = &caster->plan->signature;
     if (caster->rank != 0 || signature->fetch_count == 0)
@@ -245,22 +255,40 @@ static enum troupe_status add_fetches(struct caster *caster)
     int actor;
     enum troupe_status status = troupe_fetch_part_create(caster->plan, &part, &spec);
     if (status == TROUPE_OK)
-        status = troupe_plan_add(caster->plan, part, &spec, &actor);
+        status = troupe_plan_add(caster->plan, caster->plan->stage, part, &spec, &actor);
     for (int i = 0; i < signature->fetch_count && status == TROUPE_OK; i++)
-        status = connect_value(caster, signature->fetches[i], actor, i);
+        status = troupe_cast_connect(caster, 0, signature->fetches[i], actor, i);
     if (status == TROUPE_OK)
         status = troupe_stage_connect(caster->plan->stage, actor, -1, actor, -1, 1);
     return status;
 }
 
-static enum troupe_status add_nodes(struct caster *caster)
+/* Whether a node is an actor of this rank with its own kernel. What belongs to a loop has been
+ * added with it. */
+static bool has_own_actor(const struct troupe_caster *caster, int number)
+{
+    const struct troupe_node *node = &caster->graph->nodes[number];
+    return node->rank == caster->rank && !troupe_node_has_no_place(node) &&
+           node->schema->op->flow != TROUPE_FLOW_EXIT &&
+           !caster->plan->partition.use.is_head[number];
+}
+
+/* An Exit's actor is there; its edges are those of other nodes. */
+static bool has_node_edges(const struct troupe_caster *caster, int number)
+{
+    const struct troupe_node *node = &caster->graph->nodes[number];
+    return has_own_actor(caster, number) ||
+           (node->rank == caster->rank && node->schema->op->flow == TROUPE_FLOW_EXIT);
+}
+
+static enum troupe_status add_nodes(struct troupe_caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     enum troupe_status status = TROUPE_OK;
     for (int i = 0; i < partition->order_count && status == TROUPE_OK; i++) {
         int number = partition->order[i];
         const struct troupe_node *node = &caster->graph->nodes[number];
-        if (node->rank != caster->rank)
+        if (!has_own_actor(caster, number))
             continue;
         status = add_node(caster, number);
         bool is_variable = node->schema->output_count == 1 && node->schema->outputs[0].is_ref &&
@@ -271,12 +299,15 @@ static enum troupe_status add_nodes(struct caster *caster)
     return status;
 }
 
-static enum troupe_status cast_all(struct caster *caster)
+static enum troupe_status cast_all(struct troupe_caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
     enum troupe_status status = TROUPE_OK;
     measure_heights(caster);
-    if (caster->rank == 0)
+    status = troupe_cast_open_frames(caster);
+    if (status == TROUPE_OK)
+        status = troupe_cast_add_frames(caster);
+    if (status == TROUPE_OK && caster->rank == 0)
         status = add_feeds(caster);
     if (status == TROUPE_OK)
         status = add_receives(caster);
@@ -285,10 +316,12 @@ static enum troupe_status cast_all(struct caster *caster)
     if (status == TROUPE_OK)
         status = add_sends(caster);
     for (int i = 0; i < partition->order_count && status == TROUPE_OK; i++)
-        if (caster->graph->nodes[partition->order[i]].rank == caster->rank)
+        if (has_node_edges(caster, partition->order[i]))
             status = connect_node(caster, partition->order[i]);
     if (status == TROUPE_OK)
-        status = order_next_step(caster);
+        status = troupe_cast_connect_frames(caster);
+    if (status == TROUPE_OK)
+        status = troupe_cast_next_step(caster);
     if (status == TROUPE_OK)
         status = add_fetches(caster);
     return status;
@@ -306,11 +339,12 @@ static int *minus_ones(int count)
 enum troupe_status troupe_plan_cast(struct troupe_plan *plan)
 {
     const struct troupe_graph *graph = plan->session->graph;
-    struct caster caster = {
+    struct troupe_caster caster = {
         .plan = plan,
         .graph = graph,
         .rank = plan->session->runtime->transport->rank,
         .actor_of_node = minus_ones(graph->node_count),
+        .number_of_node = minus_ones(graph->node_count),
         .actor_of_feed = minus_ones(plan->signature.feed_count),
         .actor_of_crossing = minus_ones(plan->partition.crossing_count),
         .first_update = minus_ones(graph->node_count),
@@ -319,12 +353,15 @@ enum troupe_status troupe_plan_cast(struct troupe_plan *plan)
         .height = minus_ones(graph->node_count),
     };
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
-    if (caster.actor_of_node && caster.actor_of_feed && caster.actor_of_crossing &&
-        caster.first_update && caster.last_update && caster.reader && caster.height)
+    if (caster.actor_of_node && caster.number_of_node && caster.actor_of_feed &&
+        caster.actor_of_crossing && caster.first_update && caster.last_update && caster.reader &&
+        caster.height)
         status = cast_all(&caster);
     if (status == TROUPE_OK)
-        status = troupe_stage_cast(plan->stage, plan->session->runtime->pool);
+        status = troupe_cast_stages(&caster);
+    troupe_cast_close_frames(&caster);
     free(caster.actor_of_node);
+    free(caster.number_of_node);
     free(caster.actor_of_feed);
     free(caster.actor_of_crossing);
     free(caster.first_update);

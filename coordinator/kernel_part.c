@@ -36,7 +36,8 @@ static enum troupe_status compute(struct kernel_part *self, struct troupe_firing
         .kernel = &self->kernel,
         .inputs = inputs,
         .outputs = outputs,
-        .step = plan->first_step + troupe_firing_iteration(firing) - plan->first_iteration,
+        .step = plan->first_step + troupe_firing_step(firing) - plan->first_iteration,
+        .path = troupe_firing_path(firing),
         .parallel = &plan->parallel,
     };
     enum troupe_status status = troupe_call_compute(&call);

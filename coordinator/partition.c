@@ -1,5 +1,4 @@
-/* Prune and partition. Invariant: crossings are in the order in which a walk over the nodes in
- * topological order first meets them, the same on every rank. */
+/* Prune and partition. Invariant: what a plan keeps is closed: with a node, all that it needs. */
 #include "coordinator/partition.h"
 
 #include <stdlib.h>
@@ -57,6 +56,7 @@ const char *troupe_node_all_reduce_key(const struct troupe_node *node)
 /* A depth-first walk with its own stack, for graphs of any depth. */
 struct walk {
     const struct troupe_graph *graph;
+    const struct troupe_frames *frames;
     const struct troupe_signature *signature;
     bool *keep;
     int *stack;
@@ -96,6 +96,14 @@ static void walk_inputs(struct walk *walk, int number)
         walk_push(walk, node->controls[i]);
 }
 
+/* A frame needs whoever says when it ends. */
+static void walk_frame(struct walk *walk, int number)
+{
+    int frame = walk->frames->frame_of[number];
+    if (frame > 0)
+        walk_push(walk, walk->frames->frames[frame].loop_cond);
+}
+
 static enum troupe_status find_groups(struct walk *walk)
 {
     for (int i = 0; i < walk->graph->node_count; i++) {
@@ -131,14 +139,16 @@ static void walk_all(struct walk *walk)
     while (walk->depth > 0) {
         int number = walk->stack[--walk->depth];
         walk_inputs(walk, number);
+        walk_frame(walk, number);
         walk_group(walk, number);
     }
 }
 
 static enum troupe_status prune(const struct troupe_graph *graph,
+                                const struct troupe_frames *frames,
                                 const struct troupe_signature *signature, bool *keep)
 {
-    struct walk walk = {.graph = graph, .signature = signature, .keep = keep};
+    struct walk walk = {.graph = graph, .frames = frames, .signature = signature, .keep = keep};
     size_t count = (size_t)graph->node_count + 1;
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
     troupe_name_map_init(&walk.groups);
@@ -154,107 +164,31 @@ static enum troupe_status prune(const struct troupe_graph *graph,
     return status;
 }
 
-/* The partition being made, with the room of its crossings. */
-struct crossing_set {
-    struct troupe_partition *partition;
-    size_t capacity;
-};
-
-int troupe_partition_find(const struct troupe_partition *partition, struct troupe_value value,
-                          int to_rank)
+/* Values inside a frame have one value per iteration: none to feed, none to fetch. */
+static enum troupe_status check_signature(const struct troupe_graph *graph,
+                                          const struct troupe_frames *frames,
+                                          const struct troupe_signature *signature)
 {
-    int i = partition->crossing_of_node[value.node];
-    while (i >= 0 && (partition->crossings[i].value.port != value.port ||
-                      partition->crossings[i].to_rank != to_rank))
-        i = partition->crossings[i].next;
-    return i;
-}
-
-static void crossing_set_size(const struct troupe_graph *graph, struct troupe_crossing *crossing)
-{
-    if (crossing->is_control) {
-        crossing->is_static = true;
-        return;
-    }
-    const struct troupe_node *node = &graph->nodes[crossing->value.node];
-    enum troupe_dtype dtype = node->output_dtypes[crossing->value.port];
-    const struct troupe_shape *shape = &node->output_shapes[crossing->value.port];
-    if (!troupe_shape_is_known(shape))
-        return;
-    crossing->is_static = true;
-    crossing->bytes = (size_t)troupe_shape_elements(shape) * troupe_dtype_size(dtype);
-}
-
-static enum troupe_status crossing_add(const struct troupe_graph *graph,
-                                       const struct troupe_signature *signature,
-                                       struct crossing_set *set, struct troupe_value value,
-                                       int to_rank)
-{
-    struct troupe_partition *partition = set->partition;
-    int from_rank = troupe_signature_source_rank(signature, graph, value);
-    if (from_rank == to_rank || troupe_partition_find(partition, value, to_rank) >= 0)
+    const char *what = NULL;
+    int node = -1;
+    for (int i = 0; i < signature->feed_count && !what; i++)
+        if (troupe_frames_out(graph, frames, signature->feeds[i].node) != 0) {
+            what = "fed";
+            node = signature->feeds[i].node;
+        }
+    for (int i = 0; i < signature->fetch_count && !what; i++)
+        if (troupe_frames_out(graph, frames, signature->fetches[i].node) != 0) {
+            what = "fetched";
+            node = signature->fetches[i].node;
+        }
+    if (!what)
         return TROUPE_OK;
-    const struct troupe_node *node = &graph->nodes[value.node];
-    if (value.port >= 0 && node->output_dtypes[value.port] == TROUPE_STRING) {
-        char text[TROUPE_NODE_TEXT_MAX];
-        return troupe_status_fail(TROUPE_UNIMPLEMENTED,
-                                  "%s: strings do not travel between ranks: place its users on "
-                                  "rank %d",
-                                  troupe_node_describe(graph, value.node, text), from_rank);
-    }
-    if ((size_t)partition->crossing_count == set->capacity) {
-        size_t capacity = set->capacity ? 2 * set->capacity : 64;
-        struct troupe_crossing *grown =
-            troupe_reallocarray(partition->crossings, capacity, sizeof(*grown));
-        if (!grown)
-            return TROUPE_RESOURCE_EXHAUSTED;
-        partition->crossings = grown;
-        set->capacity = capacity;
-    }
-    struct troupe_crossing crossing = {
-        .value = value,
-        .from_rank = from_rank,
-        .to_rank = to_rank,
-        .tag = partition->tag_count,
-        .is_control = value.port < 0,
-        .next = partition->crossing_of_node[value.node],
-    };
-    crossing_set_size(graph, &crossing);
-    /* A fed value may have any shape that its placeholder allows: its own is not known here. */
-    if (value.port >= 0 && troupe_signature_feed(signature, value) >= 0)
-        crossing.is_static = false;
-    partition->tag_count += crossing.is_static ? 1 : 2;
-    partition->crossing_of_node[value.node] = partition->crossing_count;
-    partition->crossings[partition->crossing_count++] = crossing;
-    return TROUPE_OK;
-}
-
-static enum troupe_status node_crossings(const struct troupe_graph *graph,
-                                         const struct troupe_signature *signature,
-                                         struct crossing_set *set, int number)
-{
-    const struct troupe_node *node = &graph->nodes[number];
-    enum troupe_status status = TROUPE_OK;
-    for (int i = 0; i < node->input_count && status == TROUPE_OK; i++)
-        if (!troupe_node_input_is_ref(node, i))
-            status = crossing_add(graph, signature, set, node->inputs[i], node->rank);
-    for (int i = 0; i < node->control_count && status == TROUPE_OK; i++)
-        status = crossing_add(graph, signature, set, (struct troupe_value){node->controls[i], -1},
-                              node->rank);
-    return status;
-}
-
-static enum troupe_status find_crossings(const struct troupe_graph *graph,
-                                         const struct troupe_signature *signature,
-                                         struct troupe_partition *partition)
-{
-    struct crossing_set set = {.partition = partition};
-    enum troupe_status status = TROUPE_OK;
-    for (int i = 0; i < partition->order_count && status == TROUPE_OK; i++)
-        status = node_crossings(graph, signature, &set, partition->order[i]);
-    for (int i = 0; i < signature->fetch_count && status == TROUPE_OK; i++)
-        status = crossing_add(graph, signature, &set, signature->fetches[i], 0);
-    return status;
+    char text[TROUPE_NODE_TEXT_MAX];
+    return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                              "%s is inside of loop \"%s\" and cannot be %s: only what leaves the "
+                              "loop through an Exit can",
+                              troupe_node_describe(graph, node, text),
+                              frames->frames[frames->frame_of[node]].name, what);
 }
 
 static enum troupe_status number_groups(const struct troupe_graph *graph,
@@ -272,21 +206,23 @@ static enum troupe_status number_groups(const struct troupe_graph *graph,
     return TROUPE_OK;
 }
 
-enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
+enum troupe_status troupe_partition_make(const struct troupe_graph *graph, int ranks,
                                          const struct troupe_signature *signature,
                                          struct troupe_partition *out)
 {
     struct troupe_partition partition = {0};
     size_t count = (size_t)graph->node_count + 1;
-    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    enum troupe_status status = troupe_frames_find(graph, &partition.frames);
+    if (status == TROUPE_OK)
+        status = check_signature(graph, partition.frames, signature);
+    if (status != TROUPE_OK)
+        goto fini;
     partition.keep = troupe_calloc(count, sizeof(bool));
     partition.order = troupe_calloc(count, sizeof(int));
-    partition.crossing_of_node = troupe_calloc(count, sizeof(int));
-    if (!partition.keep || !partition.order || !partition.crossing_of_node)
+    status = TROUPE_RESOURCE_EXHAUSTED;
+    if (!partition.keep || !partition.order)
         goto fini;
-    for (int i = 0; i < graph->node_count; i++)
-        partition.crossing_of_node[i] = -1;
-    status = prune(graph, signature, partition.keep);
+    status = prune(graph, partition.frames, signature, partition.keep);
     if (status == TROUPE_OK)
         status = troupe_graph_sort(graph, partition.order);
     if (status != TROUPE_OK)
@@ -294,9 +230,15 @@ enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
     for (int i = 0; i < graph->node_count; i++)
         if (partition.keep[partition.order[i]])
             partition.order[partition.order_count++] = partition.order[i];
-    status = find_crossings(graph, signature, &partition);
+    status = number_groups(graph, &partition);
     if (status == TROUPE_OK)
-        status = number_groups(graph, &partition);
+        status =
+            troupe_frame_order(graph, partition.frames, partition.order, partition.order_count);
+    if (status == TROUPE_OK)
+        status =
+            troupe_frame_use_make(graph, partition.frames, partition.keep, ranks, &partition.use);
+    if (status == TROUPE_OK)
+        status = troupe_crossings_find(graph, signature, &partition);
     if (status != TROUPE_OK)
         goto fini;
     *out = partition;
@@ -312,7 +254,9 @@ void troupe_partition_fini(struct troupe_partition *partition)
     free(partition->order);
     free(partition->keep);
     free(partition->crossings);
-    free(partition->crossing_of_node);
+    free(partition->first_crossing);
     troupe_name_map_fini(&partition->groups);
+    troupe_frame_use_fini(&partition->use);
+    troupe_frames_destroy(partition->frames);
     memset(partition, 0, sizeof(*partition));
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "coordinator/frame_use.h"
 #include "graph/graph.h"
 
 /* What a run selects. Names are copied by whoever keeps it. */
@@ -24,21 +25,25 @@ struct troupe_signature {
 struct troupe_crossing {
     struct troupe_value value;
     int from_rank, to_rank;
+    int next;        /* of the same node; -1: none */
+    int frame;       /* whose iterations it belongs to */
+    int slots;       /* messages in flight within one step: 1 outside of frames */
     int tag;         /* its first tag of a window of one, counted from the plan's first */
-    bool is_static;  /* dtype and shape known: one message of `bytes` bytes; else header + bytes */
+    bool is_static;  /* bytes known: one message of `bytes` bytes; else header + bytes */
     bool is_control; /* no data */
     size_t bytes;
-    int next; /* the crossing found before it of the same node; -1: the first */
 };
 
 struct troupe_partition {
-    int *order; /* kept nodes, inputs before users */
+    int *order; /* kept nodes, inputs before users, the nodes of a frame next to each other */
     int order_count;
     bool *keep; /* by node number */
     struct troupe_crossing *crossings;
     int crossing_count;
-    int *crossing_of_node; /* by node number: its crossing found last, -1 for none */
-    int tag_count;         /* for each iteration in flight */
+    int *first_crossing; /* by node number, -1: none; linked by `next` */
+    struct troupe_frames *frames;
+    struct troupe_frame_use use;
+    int tag_count; /* for each iteration in flight */
     /* The groups of kept AllReduce nodes by `key`, numbered in order of nodes; borrows the keys
      * from the graph. */
     struct troupe_name_map groups;
@@ -46,9 +51,20 @@ struct troupe_partition {
 
 /* FAILED: NOT_FOUND and INVALID_ARGUMENT come from the graph's own functions. */
 TROUPE_MUST_USE enum troupe_status troupe_partition_make(const struct troupe_graph *graph,
+                                                         int ranks,
                                                          const struct troupe_signature *signature,
                                                          struct troupe_partition *out);
 void troupe_partition_fini(struct troupe_partition *partition);
+
+/* frame_order.c: sorts `count` nodes, which are in topological order, so that the nodes of a frame
+ * lie next to each other: what comes before the frame as a whole, before all of them. */
+TROUPE_MUST_USE enum troupe_status troupe_frame_order(const struct troupe_graph *graph,
+                                                      const struct troupe_frames *frames,
+                                                      int *order, int count);
+/* crossing.c: fills in the crossings of a partition that has all the rest. */
+TROUPE_MUST_USE enum troupe_status troupe_crossings_find(const struct troupe_graph *graph,
+                                                         const struct troupe_signature *signature,
+                                                         struct troupe_partition *partition);
 
 /* The crossing of a value to a rank, -1 when there is none. */
 int troupe_partition_find(const struct troupe_partition *partition, struct troupe_value value,

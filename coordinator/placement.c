@@ -1,4 +1,4 @@
-/* Placement. Invariant: nodes of one group (found by union-find over references to state) get one
+/* Placement. Invariant: nodes of one group (found by union-find over what names state) get one
  * rank, which fits the constraints of all of them. */
 #include "coordinator/placement.h"
 
@@ -143,14 +143,27 @@ static enum troupe_status join(struct placer *placer, int a, int b)
     return TROUPE_OK;
 }
 
+/* Joins a node with the state that its input names: by a ref, or by a resource that it is handed.
+ */
+static enum troupe_status colocate_input(struct placer *placer, int node, int input)
+{
+    const struct troupe_graph *graph = placer->graph;
+    struct troupe_value value = graph->nodes[node].inputs[input];
+    if (troupe_node_input_is_ref(&graph->nodes[node], input))
+        return join(placer, troupe_node_ref_owner(graph, node, input), node);
+    if (graph->nodes[value.node].output_dtypes[value.port] == TROUPE_RESOURCE)
+        return join(placer, value.node, node);
+    return TROUPE_OK;
+}
+
 static enum troupe_status colocate(struct placer *placer)
 {
     struct troupe_graph *graph = placer->graph;
     enum troupe_status status = TROUPE_OK;
     for (int i = 0; i < graph->node_count; i++)
         for (int j = 0; j < graph->nodes[i].input_count && status == TROUPE_OK; j++)
-            if (placer->keep[i] && troupe_node_input_is_ref(&graph->nodes[i], j))
-                status = join(placer, troupe_node_ref_owner(graph, i, j), i);
+            if (placer->keep[i])
+                status = colocate_input(placer, i, j);
     return status;
 }
 

@@ -242,8 +242,8 @@ static void parallel_run(struct troupe_parallel *self, int64_t total, int64_t gr
 static enum troupe_status build(struct troupe_plan *plan)
 {
     struct troupe_session *session = plan->session;
-    enum troupe_status status =
-        troupe_partition_make(session->graph, &plan->signature, &plan->partition);
+    enum troupe_status status = troupe_partition_make(
+        session->graph, session->runtime->transport->size, &plan->signature, &plan->partition);
     if (status == TROUPE_OK)
         status = troupe_runtime_take_tags(session->runtime,
                                           plan->partition.tag_count * session->window +
@@ -329,6 +329,9 @@ void troupe_plan_destroy(struct troupe_plan *plan)
     if (!plan)
         return;
     troupe_stage_destroy(plan->stage);
+    for (int i = 0; i < plan->frame_stage_count; i++)
+        troupe_stage_destroy(plan->frame_stages[i]);
+    free(plan->frame_stages);
     for (int i = 0; i < plan->part_count; i++)
         plan->parts[i]->destroy(plan->parts[i]);
     free(plan->parts);

@@ -19,10 +19,12 @@ struct troupe_plan {
     struct troupe_signature signature;
     struct troupe_partition partition;
     struct troupe_stage *stage;
+    struct troupe_stage **frame_stages;
+    int frame_stage_count;
     struct troupe_parallel parallel;
     int first_tag;
 
-    /* By actor number: who it is. */
+    /* The contexts of all actors. */
     struct troupe_plan_part **parts;
     int part_count, part_capacity;
 
@@ -49,11 +51,15 @@ void troupe_plan_destroy(struct troupe_plan *plan);
 /* cast.c: makes the stage with this rank's actors. */
 TROUPE_MUST_USE enum troupe_status troupe_plan_cast(struct troupe_plan *plan);
 
-/* Adds an actor whose context is `part`, which the plan takes (also on failure). */
-TROUPE_MUST_USE enum troupe_status troupe_plan_add(struct troupe_plan *plan,
-                                                   struct troupe_plan_part *part,
-                                                   const struct troupe_actor_spec *spec,
-                                                   int *actor);
+/* Each takes what it is given, also on failure: a part; a frame's stage; a part as the context of
+ * an actor that is added to a stage of the plan. */
+TROUPE_MUST_USE enum troupe_status troupe_plan_keep_part(struct troupe_plan *plan,
+                                                         struct troupe_plan_part *part);
+TROUPE_MUST_USE enum troupe_status troupe_plan_keep_stage(struct troupe_plan *plan,
+                                                          struct troupe_stage *stage);
+TROUPE_MUST_USE enum troupe_status
+troupe_plan_add(struct troupe_plan *plan, struct troupe_stage *stage, struct troupe_plan_part *part,
+                const struct troupe_actor_spec *spec, int *actor);
 
 /* The parts (one file each): what they make is an actor's context; `spec` is filled in but for
  * counts of inputs and outputs. */
@@ -77,6 +83,20 @@ TROUPE_MUST_USE enum troupe_status troupe_all_reduce_part_create(struct troupe_p
                                                                  int tag,
                                                                  struct troupe_plan_part **out,
                                                                  struct troupe_actor_spec *spec);
+
+/* These fill in the counts too. The head of a loop variable; the actor that asks for another
+ * iteration; what stands for a frame in messages. */
+TROUPE_MUST_USE enum troupe_status troupe_head_part_create(struct troupe_plan *plan,
+                                                           const struct troupe_loop_merge *merge,
+                                                           bool uses_index,
+                                                           struct troupe_plan_part **out,
+                                                           struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_goes_on_part_create(struct troupe_plan *plan,
+                                                              int loop_cond,
+                                                              struct troupe_plan_part **out,
+                                                              struct troupe_actor_spec *spec);
+TROUPE_MUST_USE enum troupe_status troupe_frame_part_create(struct troupe_plan *plan, int loop_cond,
+                                                            struct troupe_plan_part **out);
 
 /* Fills in a kernel for a node (its arrays borrow from the graph). */
 void troupe_kernel_describe(const struct troupe_graph *graph, int number,

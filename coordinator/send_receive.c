@@ -3,16 +3,17 @@
  * An edge whose shape is known is one message of exactly its bytes, received straight into the
  * consumer's tensor and posted when the iteration is admitted; another length stands for a dead
  * token. Other edges send a header first, on a tag of its own so that headers posted ahead never
- * take a payload. Iterations in flight have tags of their own: their messages are posted in any
- * order. Invariant: both ends run in every iteration, dead ones included, so that messages always
- * pair up. Of every `window` sends the last is synchronous: a producer is never more than two
- * windows ahead of its consumer. */
+ * take a payload; strings and lists go packed into bytes (wire_pack.h). Iterations in flight have
+ * tags of their own: their messages are posted in any order. Invariant: both ends run in every
+ * iteration, dead ones included, so that messages always pair up. Of every `window` sends the last
+ * is synchronous: a producer is never more than two windows ahead of its consumer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "coordinator/plan.h"
 #include "coordinator/wire.h"
+#include "coordinator/wire_pack.h"
 #include "ops/tensor.h"
 
 /* Shortest receive: room for a dead token's length, which differs from the live one. */
@@ -45,6 +46,7 @@ struct send_slot {
     struct send_part *part;
     struct troupe_firing *firing;
     struct troupe_transfer header, payload;
+    struct troupe_tensor *packed; /* what is sent in place of a tensor of counted elements */
     _Atomic(int) outstanding;
     _Atomic(int) status; /* the first failure */
     unsigned char header_bytes[TROUPE_WIRE_TENSOR_HEADER];
@@ -53,7 +55,7 @@ struct send_slot {
 struct send_part {
     struct troupe_plan_part part;
     const struct troupe_crossing *crossing;
-    int window;
+    int slot_count;
     struct send_slot slots[];
 };
 
@@ -67,6 +69,8 @@ static void send_finish(struct send_slot *slot, enum troupe_status status)
     if (atomic_fetch_sub(&slot->outstanding, 1) != 1)
         return;
     status = (enum troupe_status)atomic_load(&slot->status);
+    troupe_tensor_unref(slot->packed);
+    slot->packed = NULL;
     if (status == TROUPE_OK)
         troupe_firing_complete(slot->firing, TROUPE_OK, NULL, NULL);
     else
@@ -125,16 +129,26 @@ static void send_dynamic(struct send_slot *slot, const struct troupe_tensor *ten
 static enum troupe_status send_behave(void *context, struct troupe_firing *firing)
 {
     struct send_part *self = context;
-    uint64_t iteration = troupe_firing_iteration(firing);
-    struct send_slot *slot = &self->slots[iteration % (uint64_t)self->window];
-    bool dead = troupe_firing_is_dead(firing);
+    struct send_slot *slot = &self->slots[troupe_firing_slot(firing)];
     const struct troupe_tensor *tensor = NULL;
-    if (!self->crossing->is_control && !dead)
-        tensor = troupe_tensor_of_payload(troupe_firing_inputs(firing)[0]);
+    bool dead = troupe_firing_is_dead(firing);
+    /* A token goes as it is, also in an iteration that has failed meanwhile: by it ranks decide
+     * together whether a loop goes on. */
+    if (!self->crossing->is_control) {
+        struct troupe_payload *token = troupe_firing_inputs(firing)[0];
+        dead = token == &troupe_payload_dead;
+        tensor = dead ? NULL : troupe_tensor_of_payload(token);
+    }
     if (tensor && self->crossing->is_static && troupe_tensor_bytes(tensor) != self->crossing->bytes)
         return troupe_status_fail(TROUPE_INTERNAL, "a tensor of %zu bytes on an edge of %zu",
                                   troupe_tensor_bytes(tensor), self->crossing->bytes);
-    atomic_store(&slot->status, TROUPE_OK);
+    enum troupe_status status = TROUPE_OK;
+    if (tensor && troupe_dtype_is_counted(troupe_tensor_dtype(tensor))) {
+        status = troupe_wire_pack(tensor, &slot->packed);
+        tensor = slot->packed;
+        dead = status != TROUPE_OK; /* the other rank waits for something */
+    }
+    atomic_store(&slot->status, (int)status);
     slot->firing = troupe_firing_defer(firing);
     if (self->crossing->is_static)
         send_static(slot, tensor, dead);
@@ -147,9 +161,10 @@ static void send_part_destroy(struct troupe_plan_part *part)
 {
     struct send_part *self = (struct send_part *)(void *)part;
     struct troupe_transport *transport = part->plan->session->runtime->transport;
-    for (int i = 0; i < self->window; i++) {
+    for (int i = 0; i < self->slot_count; i++) {
         troupe_transfer_release(transport, &self->slots[i].header);
         troupe_transfer_release(transport, &self->slots[i].payload);
+        troupe_tensor_unref(self->slots[i].packed);
     }
     free(self);
 }
@@ -159,15 +174,17 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
                                            struct troupe_actor_spec *spec)
 {
     const struct troupe_crossing *crossing = &plan->partition.crossings[number];
-    int window = plan->session->window;
+    int slot_count = plan->session->window * crossing->slots;
+    int window =
+        crossing->frame > 0 ? plan->partition.use.window[crossing->frame] : plan->session->window;
     struct send_part *self =
-        troupe_calloc(1, sizeof(*self) + (size_t)window * sizeof(struct send_slot));
+        troupe_calloc(1, sizeof(*self) + (size_t)slot_count * sizeof(struct send_slot));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
     self->part = (struct troupe_plan_part){plan, crossing->value.node, send_part_destroy};
     self->crossing = crossing;
-    self->window = window;
-    for (int i = 0; i < window; i++) {
+    self->slot_count = slot_count;
+    for (int i = 0; i < slot_count; i++) {
         struct send_slot *slot = &self->slots[i];
         int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;
@@ -176,7 +193,7 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
         slot->payload = (struct troupe_transfer){
             .done = send_payload_done, .peer = crossing->to_rank, .tag = payload_tag};
         struct troupe_transfer *paced = crossing->is_static ? &slot->payload : &slot->header;
-        paced->synchronous = i == window - 1;
+        paced->synchronous = i % window == window - 1;
     }
     spec->name = plan->session->graph->nodes[crossing->value.node].name;
     spec->behave = send_behave;
@@ -199,7 +216,7 @@ struct receive_slot {
 struct receive_part {
     struct troupe_plan_part part;
     const struct troupe_crossing *crossing;
-    int window;
+    int slot_count;
     struct receive_slot slots[];
 };
 
@@ -216,17 +233,54 @@ static void receive_live(struct receive_slot *slot)
     troupe_firing_complete(slot->firing, TROUPE_OK, NULL, &output);
 }
 
-/* A dead token from another rank: the failure that made it is reported there. */
+/* A dead token from another rank: of a branch not taken, or of a failure that is reported there. */
 static void receive_dead(struct receive_slot *slot)
 {
+    struct troupe_payload *output = &troupe_payload_dead;
     receive_drop(slot);
-    troupe_firing_complete(slot->firing, TROUPE_ABORTED, "a failure on another rank", NULL);
+    troupe_firing_complete(slot->firing, TROUPE_OK, NULL, &output);
 }
 
 static void receive_failed(struct receive_slot *slot, enum troupe_status status)
 {
     receive_drop(slot);
     complete_failed(slot->firing, status, slot->part->crossing->from_rank, "receiving from");
+}
+
+/* True when the edge's tensors come packed, as vectors of bytes. */
+static bool is_packed(const struct receive_slot *slot)
+{
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    const struct troupe_graph *graph = slot->part->part.plan->session->graph;
+    return !crossing->is_control &&
+           troupe_dtype_is_counted(
+               graph->nodes[crossing->value.node].output_dtypes[crossing->value.port]);
+}
+
+/* True when a tensor of this dtype and shape is one that the graph can send. */
+static bool is_expected(const struct receive_slot *slot, enum troupe_dtype dtype,
+                        const struct troupe_shape *shape)
+{
+    const struct troupe_crossing *crossing = slot->part->crossing;
+    const struct troupe_graph *graph = slot->part->part.plan->session->graph;
+    const struct troupe_node *node = &graph->nodes[crossing->value.node];
+    struct troupe_shape merged;
+    return dtype == node->output_dtypes[crossing->value.port] &&
+           troupe_shape_merge(shape, &node->output_shapes[crossing->value.port], &merged) ==
+               TROUPE_OK;
+}
+
+/* Puts the tensor that the received bytes are in their place. */
+static enum troupe_status unpack_received(struct receive_slot *slot)
+{
+    struct troupe_tensor *tensor;
+    enum troupe_status status = troupe_wire_unpack(slot->tensor, &tensor);
+    if (status != TROUPE_OK)
+        return status;
+    receive_drop(slot);
+    slot->tensor = tensor;
+    struct troupe_shape shape = troupe_shape_of(tensor);
+    return is_expected(slot, tensor->dtype, &shape) ? TROUPE_OK : TROUPE_DATA_LOSS;
 }
 
 static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_status status,
@@ -244,7 +298,11 @@ static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_s
     } else {
         if (transfer->data == slot->header_bytes)
             memcpy(troupe_tensor_data_mutable(slot->tensor), slot->header_bytes, bytes);
-        receive_live(slot);
+        status = is_packed(slot) ? unpack_received(slot) : TROUPE_OK;
+        if (status == TROUPE_OK)
+            receive_live(slot);
+        else
+            receive_failed(slot, status);
     }
 }
 
@@ -252,13 +310,10 @@ static void receive_payload_done(struct troupe_transfer *transfer, enum troupe_s
 static enum troupe_status make_received(struct receive_slot *slot,
                                         const struct troupe_wire_tensor *header)
 {
-    const struct troupe_crossing *crossing = slot->part->crossing;
-    const struct troupe_graph *graph = slot->part->part.plan->session->graph;
-    const struct troupe_node *node = &graph->nodes[crossing->value.node];
-    struct troupe_shape merged;
-    if (header->dtype != node->output_dtypes[crossing->value.port] ||
-        troupe_shape_merge(&header->shape, &node->output_shapes[crossing->value.port], &merged) !=
-            TROUPE_OK)
+    /* Packed elements are more than no bytes. */
+    bool is_bytes =
+        header->dtype == TROUPE_UINT8 && header->shape.rank == 1 && header->shape.dims[0] > 0;
+    if (is_packed(slot) ? !is_bytes : !is_expected(slot, header->dtype, &header->shape))
         return TROUPE_DATA_LOSS;
     return troupe_tensor_create(header->dtype, header->shape.rank, header->shape.dims,
                                 &slot->tensor);
@@ -313,8 +368,7 @@ static enum troupe_status receive_behave(void *context, struct troupe_firing *fi
 {
     struct receive_part *self = context;
     struct troupe_transport *transport = self->part.plan->session->runtime->transport;
-    uint64_t iteration = troupe_firing_iteration(firing);
-    struct receive_slot *slot = &self->slots[iteration % (uint64_t)self->window];
+    struct receive_slot *slot = &self->slots[troupe_firing_slot(firing)];
     struct troupe_transfer *transfer = &slot->header;
     if (self->crossing->is_static) {
         enum troupe_status status = receive_static(slot);
@@ -331,7 +385,7 @@ static void receive_part_destroy(struct troupe_plan_part *part)
 {
     struct receive_part *self = (struct receive_part *)(void *)part;
     struct troupe_transport *transport = part->plan->session->runtime->transport;
-    for (int i = 0; i < self->window; i++) {
+    for (int i = 0; i < self->slot_count; i++) {
         troupe_transfer_release(transport, &self->slots[i].header);
         troupe_transfer_release(transport, &self->slots[i].payload);
         receive_drop(&self->slots[i]);
@@ -344,15 +398,15 @@ enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int numb
                                               struct troupe_actor_spec *spec)
 {
     const struct troupe_crossing *crossing = &plan->partition.crossings[number];
-    int window = plan->session->window;
+    int slot_count = plan->session->window * crossing->slots;
     struct receive_part *self =
-        troupe_calloc(1, sizeof(*self) + (size_t)window * sizeof(struct receive_slot));
+        troupe_calloc(1, sizeof(*self) + (size_t)slot_count * sizeof(struct receive_slot));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
     self->part = (struct troupe_plan_part){plan, crossing->value.node, receive_part_destroy};
     self->crossing = crossing;
-    self->window = window;
-    for (int i = 0; i < window; i++) {
+    self->slot_count = slot_count;
+    for (int i = 0; i < slot_count; i++) {
         struct receive_slot *slot = &self->slots[i];
         int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;

@@ -49,7 +49,7 @@ enum troupe_status troupe_graph_check(const char *path, const char *strategy, in
 }
 
 /* Everything is shown: every node is a target. */
-static enum troupe_status partition_all(const struct troupe_graph *graph,
+static enum troupe_status partition_all(const struct troupe_graph *graph, int ranks,
                                         struct troupe_partition *out)
 {
     int *targets = troupe_calloc((size_t)graph->node_count + 1, sizeof(int));
@@ -58,7 +58,7 @@ static enum troupe_status partition_all(const struct troupe_graph *graph,
     for (int i = 0; i < graph->node_count; i++)
         targets[i] = i;
     struct troupe_signature signature = {.targets = targets, .target_count = graph->node_count};
-    enum troupe_status status = troupe_partition_make(graph, &signature, out);
+    enum troupe_status status = troupe_partition_make(graph, ranks, &signature, out);
     free(targets);
     return status;
 }
@@ -298,7 +298,7 @@ enum troupe_status troupe_graph_show(const char *path, const char *strategy, int
     if (status != TROUPE_OK)
         return status;
     struct troupe_partition partition;
-    status = partition_all(graph, &partition);
+    status = partition_all(graph, ranks, &partition);
     if (status != TROUPE_OK)
         goto destroy_graph;
     struct troupe_text text;

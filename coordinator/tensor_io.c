@@ -24,7 +24,10 @@ enum troupe_status troupe_tensor_save(const struct troupe_tensor *tensor, const 
 enum troupe_status troupe_tensor_print(const struct troupe_tensor *tensor, char **out)
 {
     json_t *value = troupe_tensor_to_json(tensor);
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    if (!value) /* the message says why */
+        return troupe_dtype_is_counted(troupe_tensor_dtype(tensor)) ? TROUPE_INVALID_ARGUMENT
+                                                                    : TROUPE_RESOURCE_EXHAUSTED;
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     json_decref(value);
     if (!text)
         return troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for a tensor as JSON");

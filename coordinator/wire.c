@@ -96,7 +96,7 @@ enum troupe_status troupe_wire_decode_header(const unsigned char in[TROUPE_WIRE_
         *out = result;
         return TROUPE_OK;
     }
-    if (dtype >= TROUPE_DTYPE_COUNT || dtype == TROUPE_STRING ||
+    if (dtype >= TROUPE_DTYPE_COUNT || troupe_dtype_is_counted((enum troupe_dtype)dtype) ||
         troupe_dtype_size((enum troupe_dtype)dtype) == 0 || rank > TROUPE_RANK_MAX)
         return troupe_status_fail(TROUPE_DATA_LOSS,
                                   "a tensor's header has dtype %llu and %llu dimensions",

@@ -10,6 +10,7 @@
 #include "graph/literal.h"
 #include "ops/cast.h"
 #include "ops/string.h"
+#include "ops/tensor_list.h"
 
 const char *troupe_json_describe(const json_t *json, char out[TROUPE_JSON_TEXT_MAX])
 {
@@ -295,6 +296,24 @@ static double float_shortest(float value)
     return (double)value;
 }
 
+/* A list of tensors, null for one that is not set; null for no list at all. */
+static json_t *list_to_json(const struct troupe_tensor_list *list)
+{
+    json_t *json = list != NULL ? json_array() : json_null();
+
+    for (int64_t i = 0; json != NULL && list != NULL && i < list->length; i++) {
+        const struct troupe_tensor *element = list->elements[i];
+        json_t *item = element != NULL ? troupe_tensor_to_json(element) : json_null();
+
+        /* Takes the item also when it fails. */
+        if (json_array_append_new(json, item) != 0) {
+            json_decref(json);
+            return NULL;
+        }
+    }
+    return json;
+}
+
 static json_t *leaf_to_json(const struct troupe_tensor *tensor, int64_t at)
 {
     const void *data = troupe_tensor_data(tensor);
@@ -321,9 +340,18 @@ static json_t *leaf_to_json(const struct troupe_tensor *tensor, int64_t at)
     case TROUPE_STRING: {
         const struct troupe_string *string = ((struct troupe_string *const *)data)[at];
 
-        return json_stringn(troupe_string_data(string), troupe_string_length(string));
+        json_t *text = json_stringn(troupe_string_data(string), troupe_string_length(string));
+        if (text == NULL)
+            (void)troupe_status_fail(
+                TROUPE_INVALID_ARGUMENT,
+                "a string of the tensor is not UTF-8, which JSON text has to be");
+        return text;
     }
+    case TROUPE_VARIANT:
+        return list_to_json(troupe_tensor_list_of(((struct troupe_payload *const *)data)[at]));
     default:
+        (void)troupe_status_fail(TROUPE_INVALID_ARGUMENT, "JSON has no form of a %s",
+                                 troupe_dtype_name(troupe_tensor_dtype(tensor)));
         return NULL;
     }
 }
@@ -351,10 +379,8 @@ json_t *troupe_tensor_to_json(const struct troupe_tensor *tensor)
     int64_t at = 0;
     json_t *json = level_to_json(tensor, 0, &at);
 
-    if (json == NULL && troupe_tensor_dtype(tensor) == TROUPE_STRING)
-        (void)troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                 "a string of the tensor is not UTF-8, which JSON text has to be");
-    else if (json == NULL)
+    /* Counted elements say themselves what JSON cannot show; numbers only want memory. */
+    if (json == NULL && !troupe_dtype_is_counted(troupe_tensor_dtype(tensor)))
         (void)troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for a tensor's JSON");
     return json;
 }

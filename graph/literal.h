@@ -19,8 +19,9 @@ TROUPE_MUST_USE enum troupe_status
 troupe_tensor_from_json_text(const char *text, enum troupe_dtype dtype, struct troupe_tensor **out);
 
 /* The literal of a tensor, to be given back with json_decref; NULL, with the message set, when
- * there is no memory or a string is not UTF-8. float32 and the 16-bit formats are given by the
- * shortest decimal that reads back as the same value. */
+ * there is no memory, a string is not UTF-8, or it is a resource. A list of tensors (variant) is a
+ * list of their literals, null for one that is not set. float32 and the 16-bit formats are given by
+ * the shortest decimal that reads back as the same value. */
 TROUPE_MUST_USE json_t *troupe_tensor_to_json(const struct troupe_tensor *tensor);
 
 /* A JSON value in few characters, for messages. */

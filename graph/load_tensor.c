@@ -333,6 +333,9 @@ enum troupe_status troupe_tensor_from_proto(json_t *json, struct troupe_tensor *
     status = header_from_proto(json, &dtype, &shape);
     if (status != TROUPE_OK)
         return status;
+    if (dtype == TROUPE_RESOURCE || dtype == TROUPE_VARIANT)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "no tensor in a graph has dtype %s",
+                                  troupe_dtype_name(dtype));
     if (!troupe_shape_is_known(&shape))
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "a tensor's shape has to be known");
     for (int i = 0; i < shape.rank; i++) {

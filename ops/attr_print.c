@@ -8,6 +8,7 @@
 #include "ops/attr.h"
 #include "ops/cast.h"
 #include "ops/string.h"
+#include "ops/tensor_list.h"
 
 /* Elements of a tensor that are printed. */
 #define PRINT_ELEMENTS 16
@@ -65,6 +66,15 @@ static void print_shape(const struct troupe_shape *shape, struct troupe_text *ou
     troupe_text_add(out, "]");
 }
 
+static void print_list(const struct troupe_tensor_list *list, struct troupe_text *out)
+{
+    if (list)
+        troupe_text_addf(out, "\"list of %lld %s\"", (long long)list->length,
+                         troupe_dtype_name(list->dtype));
+    else
+        troupe_text_add(out, "null");
+}
+
 static void print_element(const struct troupe_tensor *tensor, int64_t i, struct troupe_text *out)
 {
     const void *data = troupe_tensor_data(tensor);
@@ -98,6 +108,12 @@ static void print_element(const struct troupe_tensor *tensor, int64_t i, struct 
         print_text(troupe_string_data(string), troupe_string_length(string), out);
         break;
     }
+    case TROUPE_VARIANT:
+        print_list(troupe_tensor_list_of(((struct troupe_payload *const *)data)[i]), out);
+        break;
+    case TROUPE_RESOURCE:
+        troupe_text_add(out, "\"resource\"");
+        break;
     default:
         troupe_text_add(out, "null");
         break;

@@ -20,6 +20,8 @@ static const struct dtype_row rows[TROUPE_DTYPE_COUNT] = {
     [TROUPE_BOOL] = {"bool", 1, {"DT_BOOL", "|b1", "<b1", "b1"}},
     [TROUPE_BFLOAT16] = {"bfloat16", 2, {"DT_BFLOAT16"}},
     [TROUPE_FLOAT16] = {"float16", 2, {"DT_HALF", "half", "DT_FLOAT16", "<f2", "f2"}},
+    [TROUPE_RESOURCE] = {"resource", sizeof(void *), {"DT_RESOURCE"}},
+    [TROUPE_VARIANT] = {"variant", sizeof(void *), {"DT_VARIANT"}},
 };
 
 static const struct dtype_row *dtype_row(enum troupe_dtype dtype)
@@ -60,8 +62,13 @@ enum troupe_status troupe_dtype_parse(const char *name, enum troupe_dtype *dtype
     }
     return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                               "no dtype \"%s\": wants float32, float64, int32, int64, uint8, "
-                              "bool, string, float16 or bfloat16",
+                              "bool, string, float16, bfloat16, resource or variant",
                               name);
+}
+
+bool troupe_dtype_is_counted(enum troupe_dtype dtype)
+{
+    return dtype == TROUPE_STRING || dtype == TROUPE_RESOURCE || dtype == TROUPE_VARIANT;
 }
 
 bool troupe_dtype_is_floating(enum troupe_dtype dtype)

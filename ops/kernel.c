@@ -82,9 +82,9 @@ enum troupe_status troupe_call_output_like(struct troupe_kernel_call *call, int 
 {
     struct troupe_tensor *like = call->inputs[input];
     /* The mailbox's reference is the only one, and nobody reads it after this firing. Taken over
-     * twice it is not unique any more, so that two outputs never share it. Strings are not
-     * written in place: their elements are counted. */
-    if (like->dtype != call->kernel->output_dtypes[index] || like->dtype == TROUPE_STRING ||
+     * twice it is not unique any more, so that two outputs never share it. Counted
+     * elements are not written in place. */
+    if (like->dtype != call->kernel->output_dtypes[index] || troupe_dtype_is_counted(like->dtype) ||
         !troupe_tensor_is_unique(like))
         return troupe_call_output(call, index, like->rank, like->dims, out);
     troupe_tensor_unref(call->outputs[index]);

@@ -44,7 +44,8 @@ struct troupe_kernel_call {
     struct troupe_kernel *kernel;
     struct troupe_tensor *const *inputs;
     struct troupe_tensor **outputs;
-    uint64_t step;                    /* the iteration, counted since the session's start */
+    uint64_t step; /* the iteration, counted since the session's start */
+    uint64_t path; /* of a firing inside loops: differs among those of one step; outside 0 */
     struct troupe_parallel *parallel; /* splits large loops over the worker pool */
 };
 

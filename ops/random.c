@@ -118,6 +118,9 @@ static enum troupe_status fill(struct troupe_kernel_call *call, draw_fn *draw)
     key = troupe_hash_u64(key, kernel->stream);
     key = troupe_hash_u64(key, (uint64_t)troupe_kernel_int(kernel, "seed"));
     key = troupe_hash_u64(key, (uint64_t)troupe_kernel_int(kernel, "seed2"));
+    /* Outside of loops the path is 0, and the numbers are those of a graph without loops. */
+    if (call->path != 0)
+        key = troupe_hash_u64(key, call->path);
     struct draw work = {.key = key,
                         .step = call->step,
                         .data = troupe_tensor_data_mutable(out),

@@ -9,6 +9,12 @@ static size_t string_bytes(size_t length)
     return sizeof(struct troupe_string) + length + 1;
 }
 
+static void string_destroy(struct troupe_payload *payload)
+{
+    struct troupe_string *string = troupe_container_of(payload, struct troupe_string, payload);
+    troupe_memory_free(string, string_bytes(string->length));
+}
+
 enum troupe_status troupe_string_create(const char *bytes, size_t length,
                                         struct troupe_string **out)
 {
@@ -17,7 +23,7 @@ enum troupe_status troupe_string_create(const char *bytes, size_t length,
     struct troupe_string *string = troupe_memory_alloc(string_bytes(length));
     if (!string)
         return TROUPE_RESOURCE_EXHAUSTED;
-    atomic_init(&string->references, 1);
+    troupe_payload_init(&string->payload, string_destroy);
     string->length = length;
     if (bytes && length > 0)
         memcpy(string->data, bytes, length);
@@ -30,17 +36,15 @@ enum troupe_status troupe_string_create(const char *bytes, size_t length,
 
 struct troupe_string *troupe_string_ref(struct troupe_string *string)
 {
-    /* Relaxed: the caller's own reference keeps the string alive meanwhile. */
     if (string)
-        atomic_fetch_add_explicit(&string->references, 1, memory_order_relaxed);
+        troupe_payload_ref(&string->payload, 1);
     return string;
 }
 
 void troupe_string_unref(struct troupe_string *string)
 {
-    /* Acquire and release: partner of itself in other threads. */
-    if (string && atomic_fetch_sub_explicit(&string->references, 1, memory_order_acq_rel) == 1)
-        troupe_memory_free(string, string_bytes(string->length));
+    if (string)
+        troupe_payload_unref(&string->payload);
 }
 
 const char *troupe_string_data(const struct troupe_string *string)

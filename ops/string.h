@@ -2,15 +2,14 @@
 #ifndef TROUPE_OPS_STRING_H
 #define TROUPE_OPS_STRING_H
 
-#include <stdatomic.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "troupe/attributes.h"
+#include "troupe/payload.h"
 #include "troupe/status.h"
 
 struct troupe_string {
-    _Atomic(uint32_t) references;
+    struct troupe_payload payload; /* first */
     size_t length;
     char data[]; /* `length` bytes and a zero byte */
 };

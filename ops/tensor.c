@@ -1,17 +1,17 @@
 /* Tensors. Invariant: the elements lie within the buffer, and `elements` is the product of
- * `dims`; a buffer of strings drops them with its last reference, however many tensors view it. */
+ * `dims`; a buffer of counted elements drops them with its last reference, however many tensors
+ * view it. */
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/string.h"
 #include "ops/tensor.h"
 
-static void strings_release(void *context, void *data, size_t bytes)
+static void counted_release(void *context, void *data, size_t bytes)
 {
     (void)context;
-    struct troupe_string **strings = data;
-    for (size_t i = 0; i < bytes / sizeof(*strings); i++)
-        troupe_string_unref(strings[i]);
+    struct troupe_payload **elements = data;
+    for (size_t i = 0; i < bytes / sizeof(*elements); i++)
+        troupe_payload_unref(elements[i]);
     troupe_memory_free(data, bytes);
 }
 
@@ -73,13 +73,13 @@ static enum troupe_status tensor_make(enum troupe_dtype dtype, int rank, const i
     return TROUPE_OK;
 }
 
-static enum troupe_status strings_create(size_t bytes, struct troupe_buffer **out)
+static enum troupe_status counted_create(size_t bytes, struct troupe_buffer **out)
 {
     void *data = troupe_memory_alloc(bytes);
     if (!data)
         return TROUPE_RESOURCE_EXHAUSTED;
     memset(data, 0, bytes);
-    enum troupe_status status = troupe_buffer_wrap(data, bytes, strings_release, NULL, out);
+    enum troupe_status status = troupe_buffer_wrap(data, bytes, counted_release, NULL, out);
     if (status != TROUPE_OK)
         troupe_memory_free(data, bytes);
     return status;
@@ -93,8 +93,8 @@ enum troupe_status troupe_tensor_create(enum troupe_dtype dtype, int rank, const
     struct troupe_buffer *buffer;
     enum troupe_status status = tensor_measure(dtype, rank, dims, &elements, &bytes);
     if (status == TROUPE_OK)
-        status = dtype == TROUPE_STRING ? strings_create(bytes, &buffer)
-                                        : troupe_buffer_create(bytes, &buffer);
+        status = troupe_dtype_is_counted(dtype) ? counted_create(bytes, &buffer)
+                                                : troupe_buffer_create(bytes, &buffer);
     if (status != TROUPE_OK)
         return status;
     status = tensor_make(dtype, rank, dims, elements, buffer, out);
@@ -106,9 +106,10 @@ enum troupe_status troupe_tensor_create(enum troupe_dtype dtype, int rank, const
 enum troupe_status troupe_tensor_from_data(enum troupe_dtype dtype, int rank, const int64_t *dims,
                                            const void *data, struct troupe_tensor **out)
 {
-    if (dtype == TROUPE_STRING)
+    if (troupe_dtype_is_counted(dtype))
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "strings are not made from bytes: wants a number's dtype");
+                                  "%s tensors are not made from bytes: wants a number's dtype",
+                                  troupe_dtype_name(dtype));
     struct troupe_tensor *tensor;
     enum troupe_status status = troupe_tensor_create(dtype, rank, dims, &tensor);
     if (status != TROUPE_OK)
@@ -183,16 +184,20 @@ enum troupe_status troupe_tensor_copy(const struct troupe_tensor *tensor,
         troupe_tensor_create(tensor->dtype, tensor->rank, tensor->dims, &copy);
     if (status != TROUPE_OK)
         return status;
-    if (tensor->dtype == TROUPE_STRING) {
-        struct troupe_string *const *from = troupe_tensor_data(tensor);
-        struct troupe_string **to = copy->buffer->data;
-        for (int64_t i = 0; i < tensor->elements; i++)
-            to[i] = troupe_string_ref(from[i]);
-    } else if (tensor->elements > 0) {
+    if (tensor->elements > 0)
         memcpy(copy->buffer->data, troupe_tensor_data(tensor), troupe_tensor_bytes(tensor));
-    }
+    troupe_tensor_share_elements(copy);
     *out = copy;
     return TROUPE_OK;
+}
+
+void troupe_tensor_share_elements(struct troupe_tensor *tensor)
+{
+    if (!troupe_dtype_is_counted(tensor->dtype))
+        return;
+    struct troupe_payload *const *elements = troupe_tensor_data(tensor);
+    for (int64_t i = 0; i < tensor->elements; i++)
+        troupe_payload_ref(elements[i], 1);
 }
 
 struct troupe_tensor *troupe_tensor_ref(struct troupe_tensor *tensor)

@@ -38,9 +38,13 @@ TROUPE_MUST_USE enum troupe_status troupe_tensor_reshape(struct troupe_tensor *t
 TROUPE_MUST_USE enum troupe_status troupe_tensor_rows(struct troupe_tensor *tensor, int64_t begin,
                                                       int64_t end, struct troupe_tensor **out);
 
-/* A new tensor with a buffer of its own (strings are shared: they never change). */
+/* A new tensor with a buffer of its own (counted elements are shared: they never change). */
 TROUPE_MUST_USE enum troupe_status troupe_tensor_copy(const struct troupe_tensor *tensor,
                                                       struct troupe_tensor **out);
+
+/* Counts the elements of a tensor into which pointers were copied; does nothing to dtypes whose
+ * elements are not counted. */
+void troupe_tensor_share_elements(struct troupe_tensor *tensor);
 
 /* True when the caller's reference is the only one to the tensor and to its buffer, so that it
  * may write in place. */

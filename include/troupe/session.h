@@ -121,7 +121,9 @@ TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_ops_describe(const char *na
                                                                   const char *format, char **out);
 
 /* A tensor from a JSON literal (dtype INVALID: float32 or int32 by what is there), from a .npy
- * file, into JSON text (free() frees), and into a .npy file, written whole or not at all. */
+ * file, into JSON text (free() frees; a list of tensors as a list of them, null for one that is not
+ * set; INVALID_ARGUMENT for a resource and for a string that is not UTF-8), and into a .npy file,
+ * written whole or not at all. */
 TROUPE_API TROUPE_MUST_USE enum troupe_status
 troupe_tensor_parse(const char *json, enum troupe_dtype dtype, struct troupe_tensor **out);
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_tensor_load(const char *path,

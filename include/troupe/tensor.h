@@ -14,7 +14,7 @@
 
 struct troupe_tensor;
 
-/* Allocates a tensor whose elements are not set (a string's are NULL), with one reference.
+/* Allocates a tensor whose elements are not set (counted ones are NULL), with one reference.
  * `dims` holds `rank` sizes, each 0 or more. The data is aligned to 64 bytes. Until it is
  * handed to anybody else the caller may write it through troupe_tensor_data.
  * INVALID_ARGUMENT: rank or a size out of range; RESOURCE_EXHAUSTED: no memory. Any thread. */
@@ -23,7 +23,7 @@ TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_tensor_create(enum troupe_d
                                                                    struct troupe_tensor **out);
 
 /* As troupe_tensor_create, and copies troupe_tensor_bytes(*out) bytes from `data`. Not for
- * strings. */
+ * dtypes whose elements are counted. */
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_tensor_from_data(enum troupe_dtype dtype,
                                                                       int rank, const int64_t *dims,
                                                                       const void *data,

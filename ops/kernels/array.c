@@ -78,7 +78,7 @@ enum troupe_status troupe_kernel_fill(struct troupe_kernel_call *call)
     struct troupe_tensor *out = call->outputs[0];
     troupe_region_fill(call->parallel, out->elements, troupe_dtype_size(out->dtype),
                        troupe_tensor_data_mutable(out), troupe_tensor_data(call->inputs[1]));
-    troupe_tensor_share_strings(out);
+    troupe_tensor_share_elements(out);
     return TROUPE_OK;
 }
 
@@ -132,7 +132,7 @@ enum troupe_status troupe_kernel_one_hot(struct troupe_kernel_call *call)
             memcpy(data + (((i / suffix) * depth + index) * suffix + i % suffix) * (int64_t)size,
                    on, size);
     }
-    troupe_tensor_share_strings(out);
+    troupe_tensor_share_elements(out);
     return TROUPE_OK;
 }
 

@@ -50,7 +50,7 @@ enum troupe_status troupe_kernel_transpose(struct troupe_kernel_call *call)
         return TROUPE_OK;
     }
     copy(call, &region, to, 0, from, 0);
-    troupe_tensor_share_strings(to);
+    troupe_tensor_share_elements(to);
     return TROUPE_OK;
 }
 
@@ -72,7 +72,7 @@ enum troupe_status troupe_kernel_broadcast_to(struct troupe_kernel_call *call)
                           repeats ? 0 : from_strides[i - missing]);
     }
     copy(call, &region, to, 0, from, 0);
-    troupe_tensor_share_strings(to);
+    troupe_tensor_share_elements(to);
     return TROUPE_OK;
 }
 
@@ -102,7 +102,7 @@ static enum troupe_status join(struct troupe_kernel_call *call, int first, int c
         copy_part(call, to, call->inputs[i], outer, begin, true);
         begin += call->inputs[i]->elements / outer;
     }
-    troupe_tensor_share_strings(to);
+    troupe_tensor_share_elements(to);
     return TROUPE_OK;
 }
 
@@ -117,7 +117,7 @@ static enum troupe_status part(struct troupe_kernel_call *call, int from, int ax
     for (int i = 0; i < call->kernel->output_count && outer > 0; i++) {
         copy_part(call, call->outputs[i], whole, outer, begin, false);
         begin += call->outputs[i]->elements / outer;
-        troupe_tensor_share_strings(call->outputs[i]);
+        troupe_tensor_share_elements(call->outputs[i]);
     }
     return TROUPE_OK;
 }
@@ -185,7 +185,7 @@ enum troupe_status troupe_kernel_slice(struct troupe_kernel_call *call)
         first += troupe_tensor_int(call->inputs[1], i) * from_strides[i];
     }
     copy(call, &region, to, 0, from, first);
-    troupe_tensor_share_strings(to);
+    troupe_tensor_share_elements(to);
     return TROUPE_OK;
 }
 
@@ -206,7 +206,7 @@ enum troupe_status troupe_kernel_tile(struct troupe_kernel_call *call)
         troupe_region_add(&region, from->dims[i], to_strides[i], from_strides[i]);
     }
     copy(call, &region, to, 0, from, 0);
-    troupe_tensor_share_strings(to);
+    troupe_tensor_share_elements(to);
     return TROUPE_OK;
 }
 
@@ -233,6 +233,6 @@ enum troupe_status troupe_kernel_pad(struct troupe_kernel_call *call)
         first += troupe_tensor_int(call->inputs[1], 2 * (int64_t)i) * to_strides[i];
     }
     copy(call, &region, to, first, from, 0);
-    troupe_tensor_share_strings(to);
+    troupe_tensor_share_elements(to);
     return TROUPE_OK;
 }

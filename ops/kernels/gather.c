@@ -90,7 +90,7 @@ static enum troupe_status gather(struct troupe_kernel_call *call, int64_t axis, 
     };
     int64_t rows = troupe_dims_product(params->dims, 0, at) * gathering.count;
     troupe_parallel_for(call->parallel, rows, GATHER_GRAIN, gather_rows, &gathering);
-    troupe_tensor_share_strings(out);
+    troupe_tensor_share_elements(out);
     return TROUPE_OK;
 }
 

@@ -25,7 +25,7 @@ struct troupe_region {
 void troupe_region_add(struct troupe_region *region, int64_t size, int64_t to, int64_t from);
 
 /* Copies a box of elements of `size` bytes; `to` and `from` are its first elements. An element of
- * a string tensor is copied as the pointer that it is, and not counted. */
+ * a counted dtype is copied as the pointer that it is, and not counted. */
 void troupe_region_copy(struct troupe_parallel *parallel, const struct troupe_region *region,
                         size_t size, void *to, const void *from);
 

@@ -3,6 +3,7 @@
 #include "ops/kernels/elementwise.h"
 #include "ops/kernels/math.h"
 #include "ops/kernels/shapes.h"
+#include "ops/tensor.h"
 
 #define TYPE       uint8_t
 #define NAME(stem) stem##_1
@@ -48,7 +49,7 @@ static enum troupe_status choose(struct troupe_kernel_call *call, const struct t
     struct troupe_tensor *out = call->outputs[0];
     troupe_elementwise_apply(call->parallel, select_of(troupe_dtype_size(out->dtype)), TROUPE_GRAIN,
                              out, &(struct troupe_operands){3, inputs, shapes});
-    troupe_tensor_share_strings(out);
+    troupe_tensor_share_elements(out);
     return TROUPE_OK;
 }
 

@@ -5,13 +5,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/string.h"
 #include "ops/tensor.h"
 
 /* Inputs or outputs for which the stack has room. */
 #define SHAPES_INLINE 8
 
-enum troupe_status troupe_call_shapes(struct troupe_kernel_call *call, struct troupe_shape *shapes)
+enum troupe_status troupe_call_infer(struct troupe_kernel_call *call, struct troupe_shape *shapes)
 {
     const struct troupe_kernel *kernel = call->kernel;
     struct troupe_shape few[SHAPES_INLINE], *inputs = few;
@@ -37,12 +36,18 @@ enum troupe_status troupe_call_shapes(struct troupe_kernel_call *call, struct tr
         .output_shapes = shapes,
     };
     enum troupe_status status = kernel->schema->op->infer(&infer);
-    for (int i = 0; i < kernel->output_count && status == TROUPE_OK; i++) {
+    if (inputs != few)
+        troupe_memory_free(inputs, bytes);
+    return status;
+}
+
+enum troupe_status troupe_call_shapes(struct troupe_kernel_call *call, struct troupe_shape *shapes)
+{
+    enum troupe_status status = troupe_call_infer(call, shapes);
+    for (int i = 0; i < call->kernel->output_count && status == TROUPE_OK; i++) {
         if (!troupe_shape_is_known(&shapes[i]))
             status = troupe_status_fail(TROUPE_INTERNAL, "the shape of output %d is not known", i);
     }
-    if (inputs != few)
-        troupe_memory_free(inputs, bytes);
     return status;
 }
 
@@ -101,15 +106,6 @@ enum troupe_status troupe_axis_resolve(int64_t axis, int rank, const char *name,
                                   (long long)axis, -rank, rank - 1);
     *out = (int)(axis < 0 ? axis + rank : axis);
     return TROUPE_OK;
-}
-
-void troupe_tensor_share_strings(struct troupe_tensor *tensor)
-{
-    if (tensor->dtype != TROUPE_STRING)
-        return;
-    struct troupe_string *const *strings = troupe_tensor_data(tensor);
-    for (int64_t i = 0; i < tensor->elements; i++)
-        troupe_string_ref(strings[i]);
 }
 
 int64_t troupe_dims_product(const int64_t *dims, int begin, int end)

@@ -6,7 +6,10 @@
 #include "ops/kernel.h"
 
 /* Runs the op's shape function on what the inputs of a firing are, values included, so that what
- * is checked before a run and in it is the same. Writes one shape for each output, all known. */
+ * is checked before a run and in it is the same. Writes one shape for each output. */
+TROUPE_MUST_USE enum troupe_status troupe_call_infer(struct troupe_kernel_call *call,
+                                                     struct troupe_shape *shapes);
+/* The same for an op whose shape function knows every output's shape then. */
 TROUPE_MUST_USE enum troupe_status troupe_call_shapes(struct troupe_kernel_call *call,
                                                       struct troupe_shape *shapes);
 /* Makes every output with the shape that the shape function gives. */
@@ -23,9 +26,6 @@ TROUPE_MUST_USE enum troupe_status troupe_tensor_ints(const struct troupe_tensor
  * wants -2 to 1". */
 TROUPE_MUST_USE enum troupe_status troupe_axis_resolve(int64_t axis, int rank, const char *name,
                                                        int *out);
-
-/* Counts the strings of a tensor into which pointers were copied; does nothing to other dtypes. */
-void troupe_tensor_share_strings(struct troupe_tensor *tensor);
 
 /* The product of dims[begin..end), and the distances of a row-major layout. */
 int64_t troupe_dims_product(const int64_t *dims, int begin, int end);

@@ -68,7 +68,7 @@ static const struct wrong wrongs[] = {
      "\"transpose_a\"?)"},
     {"{\"node\": [{\"name\": \"x\", \"op\": \"Placeholder\", \"attr\": {\"dtype\": \"flaot32\"}}]}",
      "g.json:1:64: node \"x\": attr \"dtype\": no dtype \"flaot32\": wants float32, float64, "
-     "int32, int64, uint8, bool, string, float16 or bfloat16"},
+     "int32, int64, uint8, bool, string, float16, bfloat16, resource or variant"},
     {"{\"node\": [{\"name\": \"x\", \"op\": \"Placeholder\"}]}",
      "node \"x\" (Placeholder, g.json:1): wants attr \"dtype\", a type"},
     {"{\"node\": [{\"name\": \"c\", \"op\": \"Const\", \"attr\": {\"value\": [[1, 2], [3]]}}]}",

@@ -153,7 +153,7 @@ Test(tensor, strings_go_with_the_last_view)
     troupe_tensor_unref(view);
     strings = troupe_tensor_data_mutable(copy);
     cr_assert_eq(memcmp(troupe_string_data(strings[0]), "a\0b", 4), 0);
-    cr_assert_eq(strings[0]->references, 1);
+    cr_assert_eq(strings[0]->payload.references, 1);
     troupe_tensor_unref(copy);
     cr_assert_eq(live_bytes(), before);
     cr_assert_eq(troupe_tensor_from_data(TROUPE_STRING, 0, NULL, "", &out),
