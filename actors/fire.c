@@ -60,6 +60,7 @@ void troupe_ready_init(struct troupe_ready *ready, struct troupe_pool *pool)
 
     ready->pool = pool;
     ready->worker = worker != NULL && troupe_worker_pool(worker) == pool ? worker : NULL;
+    ready->alone = ready->worker != NULL && troupe_pool_workers(pool) == 1;
     ready->count = 0;
 }
 
@@ -79,11 +80,27 @@ static void ready_add(struct troupe_ready *ready, struct troupe_firing *firing)
     ready->tasks[ready->count++] = &firing->task;
 }
 
-/* Counts one arrival; true when it was the last. */
-static bool firing_arrive(struct troupe_firing *firing, int32_t need)
+/* Counts one arrival at a counter that started at `need`; true when it was the last. */
+static bool count_arrival(_Atomic(int32_t) *missing, int32_t need)
 {
     /* Release: publishes the token to whoever sees the last arrival, which acquires. */
-    return need == 1 || atomic_fetch_sub_explicit(&firing->missing, 1, memory_order_acq_rel) == 1;
+    return need == 1 || atomic_fetch_sub_explicit(missing, 1, memory_order_acq_rel) == 1;
+}
+
+/* The same for an edge within an iteration. A pool's only worker counts without locking the bus:
+ * deferred firings end on it too, and the admission, from any thread, counts at sources alone. */
+static bool count_near_arrival(_Atomic(int32_t) *missing, int32_t need, bool alone)
+{
+    int32_t left;
+
+    if (!alone)
+        return count_arrival(missing, need);
+    if (need == 1)
+        return true;
+    /* Relaxed: no other thread uses the counter before the pool has another driver. */
+    left = atomic_load_explicit(missing, memory_order_relaxed) - 1;
+    atomic_store_explicit(missing, left, memory_order_relaxed);
+    return left == 0;
 }
 
 void troupe_actor_admit(const struct troupe_actor *actor, struct troupe_iteration *iteration,
@@ -92,7 +109,7 @@ void troupe_actor_admit(const struct troupe_actor *actor, struct troupe_iteratio
     struct troupe_firing *firing =
         troupe_actor_cell(iteration->instance, actor->number, iteration->number);
 
-    if (!firing_arrive(firing, actor->need))
+    if (!count_arrival(&firing->missing, actor->need))
         return;
     if (actor->is_far)
         *troupe_far_cell_iteration(firing) = iteration;
@@ -131,7 +148,7 @@ static void far_send(const struct troupe_far_mailbox *mailbox, struct troupe_ite
         token = NULL;
     }
     firing_put(firing, mailbox->to_port, token, dead);
-    if (!firing_arrive(firing, to->need))
+    if (!count_arrival(&firing->missing, to->need))
         return;
     *troupe_far_cell_iteration(firing) = troupe_instance_iteration(instance, number);
     ready_add(ready, firing);
@@ -216,13 +233,11 @@ static void group_send(const struct troupe_mailbox *mailbox, struct troupe_itera
     int32_t cell_need = group->cell_need;
 
     firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
-    /* Release, acquire: as in firing_arrive. */
-    if (group->need != 1 &&
-        atomic_fetch_sub_explicit(&group->missing, 1, memory_order_acq_rel) != 1)
+    if (!count_near_arrival(&group->missing, group->need, ready->alone))
         return;
     /* Relaxed: published by the arrival at the cell, before which no iteration can follow. */
     atomic_store_explicit(&group->missing, group->need, memory_order_relaxed);
-    if (firing_arrive(to, cell_need))
+    if (count_near_arrival(&to->missing, cell_need, ready->alone))
         ready_add(ready, to);
 }
 
@@ -236,7 +251,7 @@ static void near_send(const struct troupe_mailbox *mailbox, struct troupe_iterat
         return;
     }
     firing_put(to, mailbox->to_port, token, token == &troupe_payload_dead);
-    if (firing_arrive(to, mailbox->need))
+    if (count_near_arrival(&to->missing, mailbox->need, ready->alone))
         ready_add(ready, to);
 }
 
@@ -315,6 +330,7 @@ void troupe_firing_run(struct troupe_task *task, struct troupe_worker *worker)
 
     ready.worker = worker;
     ready.pool = troupe_worker_pool(worker);
+    ready.alone = troupe_pool_workers(ready.pool) == 1;
     ready.count = 0;
     for (int i = 0; i < INLINE_LIMIT; i++) {
         firing_fire(firing_of_task(task), &ready);
@@ -330,17 +346,37 @@ void troupe_firing_run(struct troupe_task *task, struct troupe_worker *worker)
     troupe_ready_flush(&ready);
 }
 
+/* Ends a deferred firing on a worker: nobody else may count arrivals of a pool that has one. */
+static void completion_run(struct troupe_task *task, struct troupe_worker *worker)
+{
+    struct troupe_firing *firing = firing_of_task(task);
+    struct troupe_ready ready;
+
+    (void)worker;
+    troupe_ready_init(&ready, troupe_firing_record(firing)->instance->stage->pool);
+    task->run = troupe_firing_run;
+    troupe_firing_finish(firing, firing->has_failed, &ready);
+    troupe_ready_flush(&ready);
+}
+
 void troupe_firing_complete(struct troupe_firing *deferred, enum troupe_status status,
                             const char *message, struct troupe_payload **outputs)
 {
+    struct troupe_pool *pool = troupe_firing_record(deferred)->instance->stage->pool;
     struct troupe_ready ready;
 
-    troupe_ready_init(&ready, troupe_firing_record(deferred)->instance->stage->pool);
+    troupe_ready_init(&ready, pool);
     if (status != TROUPE_OK)
         troupe_firing_fail(deferred, status, message != NULL ? message : "");
     else if (outputs != NULL)
         for (int port = 0; port < deferred->actor->output_count; port++)
             troupe_firing_outputs(deferred)[port] = outputs[port];
+    if (ready.worker == NULL && troupe_pool_workers(pool) == 1) {
+        deferred->has_failed = status != TROUPE_OK;
+        deferred->task.run = completion_run;
+        troupe_pool_push(pool, NULL, &deferred->task);
+        return;
+    }
     troupe_firing_finish(deferred, status != TROUPE_OK, &ready);
     troupe_ready_flush(&ready);
 }

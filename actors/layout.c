@@ -82,15 +82,15 @@ static void count_usage(struct layout *layout)
     }
 }
 
-/* Room for an actor: its head and its first mailbox share a line. */
+/* Room for an actor: one that fits a line lies in one, the others lie close together. */
 static size_t actor_place(size_t *end, int mailboxes)
 {
-    size_t head = sizeof(struct troupe_actor) + sizeof(struct troupe_mailbox);
+    size_t bytes = sizeof(struct troupe_actor) + (size_t)mailboxes * sizeof(struct troupe_mailbox);
     size_t place = *end;
 
-    if (place % TROUPE_LINE + head > TROUPE_LINE)
+    if (bytes <= TROUPE_LINE && place % TROUPE_LINE + bytes > TROUPE_LINE)
         place = (place + TROUPE_LINE - 1) / TROUPE_LINE * TROUPE_LINE;
-    *end = place + sizeof(struct troupe_actor) + (size_t)mailboxes * sizeof(struct troupe_mailbox);
+    *end = place + bytes;
     return place;
 }
 

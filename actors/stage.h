@@ -28,7 +28,8 @@ struct troupe_firing {
     _Atomic(int32_t) missing; /* inputs and signals still to come */
     _Atomic(uint16_t) fired;  /* low bits of 1 + the newest iteration that it has fired: a hint */
     _Atomic(bool) dead;       /* a dead token has arrived */
-    bool is_dead;             /* what the behaviour is told */
+    bool is_dead : 1;         /* what the behaviour is told */
+    bool has_failed : 1;      /* of a firing that was completed elsewhere */
     struct troupe_payload *tokens[];
 };
 
@@ -58,7 +59,7 @@ struct troupe_far_mailbox {
     int32_t from_port, to_port;
 };
 
-/* What a firing reads of its actor, in one line with its first mailbox. A *far* actor has an edge
+/* What a firing reads of its actor. A *far* actor has an edge
  * with a distance into it: its cells hold more iterations than the window, apart from the others,
  * each behind a line that says which iteration it serves. */
 struct troupe_actor {
@@ -174,6 +175,7 @@ struct troupe_stage {
 struct troupe_ready {
     struct troupe_worker *worker; /* of the calling thread, or NULL */
     struct troupe_pool *pool;
+    bool alone; /* the worker is the pool's only one: nobody else counts arrivals */
     int count;
     struct troupe_task *tasks[TROUPE_READY_ROOM];
 };

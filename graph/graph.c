@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "graph/library.h"
 #include "graph/node.h"
 #include "graph/sections.h"
 
@@ -59,6 +60,7 @@ void troupe_graph_destroy(struct troupe_graph *graph)
         troupe_node_fini(&graph->nodes[i]);
     free(graph->nodes);
     troupe_sections_destroy(graph->sections);
+    troupe_library_destroy(graph->library);
     free(graph->path);
     free(graph);
 }

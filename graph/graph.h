@@ -23,6 +23,7 @@ struct troupe_node {
     struct troupe_named_attr *attrs; /* after linking: complete, with defaults and types */
     int attr_count;
     int line, column; /* in the JSON file, from 1; 0 for a node that a rewrite made */
+    int function;     /* 1 + number of the function whose body it is of (graph/splice.h); 0: none */
     /* After inference: */
     int output_count;
     enum troupe_dtype *output_dtypes;
@@ -35,6 +36,8 @@ struct troupe_node {
 
 /* `train`, `loop`, `cluster` and `strategy` of the JSON, decoded (graph/sections.h). */
 struct troupe_sections;
+/* Functions of `library` (graph/library.h). */
+struct troupe_library;
 
 struct troupe_graph {
     char *path; /* for messages: "examples/mlp.json" */
@@ -42,6 +45,7 @@ struct troupe_graph {
     int node_count, node_capacity;
     struct troupe_name_map names; /* node name -> number */
     struct troupe_sections *sections;
+    struct troupe_library *library; /* NULL: none */
     uint64_t seed;
 };
 

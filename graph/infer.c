@@ -513,24 +513,28 @@ static bool inference_skips(const struct inference *inference, int number)
     return false;
 }
 
-/* `node "sum" (Add, examples/mlp.json:31): shapes ...`, with the thread's message at its end. */
-static void inference_report(const struct inference *inference, int number)
+void troupe_graph_report(const struct troupe_graph *graph, int number,
+                         struct troupe_diagnostics *diagnostics)
 {
-    const struct troupe_node *node = &inference->graph->nodes[number];
-    const char *path = inference->graph->path != NULL ? inference->graph->path : "graph";
+    const struct troupe_node *node = &graph->nodes[number];
+    const char *path = graph->path != NULL ? graph->path : "graph";
     const char *op = node->schema->op->name;
 
     if (node->line > 0)
-        troupe_diagnostics_add(inference->diagnostics, NULL, node->line, node->column,
+        troupe_diagnostics_add(diagnostics, NULL, node->line, node->column,
                                "node \"%s\" (%s, %s:%d): %s", node->name, op, path, node->line,
                                troupe_status_message());
     else if (strcmp(node->origin, node->name) != 0)
-        troupe_diagnostics_add(inference->diagnostics, NULL, 0, 0,
-                               "node \"%s\" (%s, made for \"%s\"): %s", node->name, op,
-                               node->origin, troupe_status_message());
+        troupe_diagnostics_add(diagnostics, NULL, 0, 0, "node \"%s\" (%s, made for \"%s\"): %s",
+                               node->name, op, node->origin, troupe_status_message());
     else
-        troupe_diagnostics_add(inference->diagnostics, NULL, 0, 0, "node \"%s\" (%s): %s",
-                               node->name, op, troupe_status_message());
+        troupe_diagnostics_add(diagnostics, NULL, 0, 0, "node \"%s\" (%s): %s", node->name, op,
+                               troupe_status_message());
+}
+
+static void inference_report(const struct inference *inference, int number)
+{
+    troupe_graph_report(inference->graph, number, inference->diagnostics);
 }
 
 static enum troupe_status infer_in_order(struct inference *inference, const int *order, int count)

@@ -11,6 +11,9 @@
 #include "graph/file.h"
 #include "graph/frames.h"
 #include "graph/load.h"
+#include "graph/lower.h"
+
+static const struct troupe_json_path root_nodes = {NULL, "node", 0};
 
 static const char *const root_keys[] = {"node", "versions", "library",  "train",
                                         "loop", "cluster",  "strategy", "seed"};
@@ -88,36 +91,13 @@ static void load_seed(struct troupe_loader *loader, json_t *root, uint64_t seed)
         loader->graph->seed = (uint64_t)json_integer_value(json);
 }
 
-/* Functions are named by attrs of kind func; no op of this version calls one. */
-static void check_library(struct troupe_loader *loader, json_t *root)
-{
-    static const char *const keys[] = {"function", "gradient", "registeredGradients"};
-    const struct troupe_json_path at = {NULL, "library", 0};
-    json_t *library = json_object_get(root, "library");
-
-    if (library == NULL)
-        return;
-    if (!json_is_object(library)) {
-        troupe_loader_error(loader, &at, false, "\"library\" wants an object");
-        return;
-    }
-    if (!troupe_loader_check_keys(loader, &at, "library: ", library, keys, 3))
-        return;
-    if (json_array_size(json_object_get(library, "function")) > 0)
-        troupe_loader_error(loader, &at, false,
-                            "\"library\" has functions, which this version cannot call; inline "
-                            "them before exporting the graph");
-}
-
-/* Of a graph without other errors: the rules of its frames. */
-static enum troupe_status check_frames(struct troupe_loader *loader)
+/* The rules of a graph's frames. */
+static enum troupe_status check_frames(struct troupe_loader *loader,
+                                       const struct troupe_graph *graph)
 {
     struct troupe_frames *frames;
-    enum troupe_status status;
+    enum troupe_status status = troupe_frames_find(graph, &frames);
 
-    if (loader->diagnostics->count > 0)
-        return TROUPE_OK;
-    status = troupe_frames_find(loader->graph, &frames);
     if (status == TROUPE_OK)
         troupe_frames_destroy(frames);
     if (status != TROUPE_INVALID_ARGUMENT)
@@ -126,9 +106,29 @@ static enum troupe_status check_frames(struct troupe_loader *loader)
     return TROUPE_OK;
 }
 
+/* Inference, and what can only be told, or done, with dtypes and shapes. */
+static enum troupe_status complete(struct troupe_loader *loader)
+{
+    struct troupe_graph *graph = loader->graph;
+    enum troupe_status status = troupe_lower_signatures(graph, loader->diagnostics);
+
+    if (status == TROUPE_OK)
+        status = troupe_graph_infer_all(graph, 0, loader->diagnostics);
+    if (status == TROUPE_OK && loader->diagnostics->count == 0)
+        status = troupe_lower(graph, loader->diagnostics);
+    if (status != TROUPE_OK || loader->diagnostics->count > 0)
+        return status;
+    status = check_frames(loader, graph);
+    for (int i = 0; graph->library != NULL && i < graph->library->count; i++) {
+        if (status == TROUPE_OK)
+            status = check_frames(loader, graph->library->functions[i].body);
+    }
+    return status;
+}
+
 static enum troupe_status load_root(struct troupe_loader *loader, json_t *root, uint64_t seed)
 {
-    const struct troupe_json_path nodes_path = {NULL, "node", 0}, versions = {NULL, "versions", 0};
+    const struct troupe_json_path versions = {NULL, "versions", 0};
     const json_t *nodes = json_object_get(root, "node");
     enum troupe_status status;
 
@@ -142,9 +142,8 @@ static enum troupe_status load_root(struct troupe_loader *loader, json_t *root, 
         !json_is_object(json_object_get(root, "versions")))
         troupe_loader_error(loader, &versions, false, "\"versions\" wants an object");
     load_seed(loader, root, seed);
-    check_library(loader, root);
     if (!json_is_array(nodes) || json_array_size(nodes) > INT_MAX / 2) {
-        troupe_loader_error(loader, &nodes_path, false, "a graph wants \"node\", a list of nodes");
+        troupe_loader_error(loader, &root_nodes, false, "a graph wants \"node\", a list of nodes");
         return TROUPE_OK;
     }
     loader->broken = troupe_calloc(json_array_size(nodes) + 1, sizeof(*loader->broken));
@@ -154,11 +153,11 @@ static enum troupe_status load_root(struct troupe_loader *loader, json_t *root, 
     if (status == TROUPE_OK)
         status = troupe_load_names(loader, nodes);
     if (status == TROUPE_OK)
+        status = troupe_load_library(loader, root);
+    if (status == TROUPE_OK)
         status = troupe_load_nodes(loader, nodes);
     if (status == TROUPE_OK)
-        status = troupe_graph_infer_all(loader->graph, 0, loader->diagnostics);
-    if (status == TROUPE_OK)
-        status = check_frames(loader);
+        status = complete(loader);
     if (status == TROUPE_OK)
         status = troupe_load_sections(loader, root);
     return status;
@@ -176,7 +175,7 @@ static enum troupe_status load_text(struct troupe_loader *loader, const char *te
                                error.column > 0 ? error.column : 1, "%s", error.text);
         return TROUPE_OK;
     }
-    status = troupe_positions_init(&loader->positions, text, length,
+    status = troupe_positions_init(&loader->positions, text, length, &root_nodes,
                                    json_array_size(json_object_get(root, "node")));
     if (status == TROUPE_OK)
         status = load_root(loader, root, seed);
@@ -190,7 +189,7 @@ enum troupe_status troupe_graph_parse(const char *text, size_t length, const cha
                                       uint64_t seed, struct troupe_diagnostics *diagnostics,
                                       struct troupe_graph **out)
 {
-    struct troupe_loader loader = {.path = path, .diagnostics = diagnostics};
+    struct troupe_loader loader = {.path = path, .nodes = &root_nodes, .diagnostics = diagnostics};
     enum troupe_status status = troupe_graph_create(&loader.graph);
 
     if (status != TROUPE_OK)

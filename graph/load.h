@@ -4,18 +4,23 @@
 
 #include <jansson.h>
 
+#include "graph/library.h"
 #include "graph/node.h"
 #include "graph/position.h"
 #include "graph/sections.h"
 
-/* One file being read. Node i of the JSON is node i of the graph; a broken one keeps its number
- * and has no schema, so that what is right can be checked further. */
+/* One file, or one function of its library, being read. Node i of the JSON is node i of the graph;
+ * a broken one keeps its number and has no schema, so that what is right can be checked further. */
 struct troupe_loader {
     const char *path;
+    const struct troupe_json_path *nodes; /* where the nodes are */
     struct troupe_positions positions;
     struct troupe_diagnostics *diagnostics;
     struct troupe_graph *graph;
     bool *broken; /* per node: there was an error in it */
+    /* For a function: itself, and the graph around it, whose values it may read. */
+    struct troupe_function *function;
+    const struct troupe_graph *outer;
 };
 
 /* Adds an error at the value at `path`, or at its key. */
@@ -37,6 +42,16 @@ TROUPE_MUST_USE enum troupe_status troupe_load_names(struct troupe_loader *loade
                                                      const json_t *nodes);
 TROUPE_MUST_USE enum troupe_status troupe_load_nodes(struct troupe_loader *loader,
                                                      const json_t *nodes);
+
+/* True for a name that a node or a function may have. */
+bool troupe_name_is_valid(const char *name);
+
+/* As troupe_graph_value for what a node of this loader reads. */
+TROUPE_MUST_USE enum troupe_status troupe_loader_value(const struct troupe_loader *loader,
+                                                       const char *text, struct troupe_value *out);
+
+/* `library`, into loader->graph->library, once the names of the graph's nodes are known. */
+TROUPE_MUST_USE enum troupe_status troupe_load_library(struct troupe_loader *loader, json_t *root);
 
 /* Decodes one attr of the wanted kind, in either form. `hint` is the node's `dtype` attr, for
  * tensors in friendly form; INVALID for none. INVALID_ARGUMENT: "wants a bool, got \"yes\"". */

@@ -343,11 +343,32 @@ static enum troupe_status list_from_json(enum troupe_attr_kind kind, json_t *jso
     return TROUPE_OK;
 }
 
+/* [{"name": "f"}, ...], a list of functions: their names. */
+static enum troupe_status function_names(const json_t *list, struct troupe_attr *out)
+{
+    struct troupe_attr names, name;
+    enum troupe_status status = list_create(TROUPE_ATTR_LIST_STRING, json_array_size(list), &names);
+
+    for (size_t i = 0; i < json_array_size(list) && status == TROUPE_OK; i++) {
+        status = func_from_json(json_array_get(list, i), true, &name);
+        if (status != TROUPE_OK)
+            troupe_attr_fini(&names);
+        else
+            list_append(&names, &name);
+    }
+    if (status == TROUPE_OK)
+        *out = names;
+    return status;
+}
+
 /* {"list": {"i": [...]}}; an empty list may leave its key out. */
 static enum troupe_status proto_list(enum troupe_attr_kind kind, json_t *list,
                                      struct troupe_attr *out)
 {
     json_t *items = json_object_get(list, kind_key(kind));
+
+    if (kind == TROUPE_ATTR_LIST_STRING && json_object_get(list, "func") != NULL)
+        return function_names(json_object_get(list, "func"), out);
 
     if (json_is_object(list) && json_object_size(list) == 0)
         return list_create(kind, 0, out);

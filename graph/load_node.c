@@ -11,7 +11,7 @@ static const char *const node_keys[] = {"name",   "op",   "input",
                                         "device", "attr", "experimentalDebugInfo"};
 
 /* TensorFlow's rule for names, and a leading underscore. */
-static bool name_is_valid(const char *name)
+bool troupe_name_is_valid(const char *name)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
@@ -39,7 +39,7 @@ static bool load_name(struct troupe_loader *loader, const struct troupe_json_pat
                             loader->graph->nodes[first].line);
         return false;
     }
-    if (!name_is_valid(name)) {
+    if (!troupe_name_is_valid(name)) {
         troupe_loader_error(loader, &at, false,
                             "a node may not be called \"%s\": a name has letters, digits and "
                             "\"_ . / - > \\\", and starts with a letter, a digit, \".\" or \"_\"",
@@ -121,8 +121,7 @@ static bool check_node_keys(struct troupe_loader *loader, const struct troupe_js
 
 static enum troupe_status load_one_name(struct troupe_loader *loader, json_t *json, int number)
 {
-    const struct troupe_json_path root = {NULL, "node", 0};
-    const struct troupe_json_path path = {&root, NULL, (size_t)number};
+    const struct troupe_json_path path = {loader->nodes, NULL, (size_t)number};
     struct troupe_place place = troupe_positions_find(&loader->positions, &path, false);
     struct troupe_node *node = &loader->graph->nodes[number];
     bool right;
@@ -294,6 +293,7 @@ static bool load_input(struct troupe_loader *loader, const struct troupe_json_pa
     const char *text = json_string_value(json);
     struct troupe_value value;
     bool control = text != NULL && text[0] == '^';
+    enum troupe_status status;
 
     if (text == NULL) {
         troupe_loader_error(loader, at, false,
@@ -314,7 +314,9 @@ static bool load_input(struct troupe_loader *loader, const struct troupe_json_pa
                             node->name, text);
         return false;
     }
-    if (troupe_graph_value(loader->graph, text + (control ? 1 : 0), &value) != TROUPE_OK) {
+    status = control ? troupe_graph_value(loader->graph, text + 1, &value)
+                     : troupe_loader_value(loader, text, &value);
+    if (status != TROUPE_OK) {
         troupe_loader_error(loader, at, false, "node \"%s\": input %s%s%s%s", node->name,
                             value_is_named() ? "" : "\"", value_is_named() ? "" : text,
                             value_is_named() ? "" : "\": ", troupe_status_message());
@@ -348,10 +350,9 @@ static bool load_inputs(struct troupe_loader *loader, const struct troupe_json_p
 
 enum troupe_status troupe_load_nodes(struct troupe_loader *loader, const json_t *nodes)
 {
-    const struct troupe_json_path root = {NULL, "node", 0};
 
     for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const struct troupe_json_path path = {&root, NULL, i};
+        const struct troupe_json_path path = {loader->nodes, NULL, i};
         struct troupe_node *node = &loader->graph->nodes[i];
         json_t *json = json_array_get(nodes, i);
         bool right = !loader->broken[i];

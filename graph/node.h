@@ -34,6 +34,11 @@ TROUPE_MUST_USE enum troupe_status troupe_graph_sort_from(const struct troupe_gr
                                                           int first, int *order, int *count,
                                                           int *in_cycle);
 
+/* Adds the thread's message as an error of a node: `node "sum" (Add, examples/mlp.json:31): ...`.
+ */
+void troupe_graph_report(const struct troupe_graph *graph, int number,
+                         struct troupe_diagnostics *diagnostics);
+
 /* troupe_graph_infer without closing the diagnostics. A node without a schema, and what depends on
  * one or on a node with an error, is passed over. Fails only for want of memory. */
 TROUPE_MUST_USE enum troupe_status troupe_graph_infer_all(struct troupe_graph *graph, int first,

@@ -156,20 +156,22 @@ static bool cursor_enter_array(struct cursor *cursor)
 }
 
 enum troupe_status troupe_positions_init(struct troupe_positions *positions, const char *text,
-                                         size_t length, size_t node_count)
+                                         size_t length, const struct troupe_json_path *path,
+                                         size_t node_count)
 {
+    const struct troupe_positions whole = {.text = text, .length = length};
     struct cursor cursor = {text, length, {0, 1, 1}};
-    struct troupe_place key_place;
     size_t count = 0;
     bool more;
 
-    *positions = (struct troupe_positions){text, length, NULL, 0};
+    *positions = (struct troupe_positions){text, length, path, NULL, 0};
     if (node_count == 0)
         return TROUPE_OK;
     positions->nodes = troupe_calloc(node_count, sizeof(*positions->nodes));
     if (positions->nodes == NULL)
         return troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for the places of nodes");
-    more = cursor_enter_member(&cursor, "node", &key_place) && cursor_enter_array(&cursor);
+    cursor.place = troupe_positions_find(&whole, path, false);
+    more = cursor_enter_array(&cursor);
     while (more && count < node_count) {
         positions->nodes[count++] = cursor.place;
         more = cursor_next_element(&cursor);
@@ -199,22 +201,48 @@ static bool cursor_follow(struct cursor *cursor, const struct troupe_json_path *
     return true;
 }
 
+static bool step_equal(const struct troupe_json_path *a, const struct troupe_json_path *b)
+{
+    if (a->key == NULL || b->key == NULL)
+        return a->key == b->key && a->index == b->index;
+    return strcmp(a->key, b->key) == 0;
+}
+
+/* How many of the steps lead to an element of the array of nodes; 0 when they do not. */
+static int path_enter_node(const struct troupe_positions *positions,
+                           const struct troupe_json_path *const *steps, int depth)
+{
+    int length = 0, at;
+
+    for (const struct troupe_json_path *step = positions->path; step != NULL; step = step->parent)
+        length++;
+    if (depth <= length || steps[length]->key != NULL ||
+        steps[length]->index >= positions->node_count)
+        return 0;
+    at = length;
+    for (const struct troupe_json_path *step = positions->path; step != NULL; step = step->parent) {
+        if (!step_equal(step, steps[--at]))
+            return 0;
+    }
+    return length + 1;
+}
+
 struct troupe_place troupe_positions_find(const struct troupe_positions *positions,
                                           const struct troupe_json_path *path, bool at_key)
 {
     const struct troupe_json_path *steps[PATH_DEPTH_MAX];
     struct cursor cursor = {positions->text, positions->length, {0, 1, 1}};
     struct troupe_place last, key_place;
-    int depth = 0, next = 0;
+    int depth = 0, next = 0, inside;
 
     for (; path != NULL && depth < PATH_DEPTH_MAX; path = path->parent)
         steps[PATH_DEPTH_MAX - ++depth] = path;
     next = PATH_DEPTH_MAX - depth;
     /* Inside a node the walk starts at the node, so that many errors stay cheap. */
-    if (depth >= 2 && steps[next]->key != NULL && strcmp(steps[next]->key, "node") == 0 &&
-        steps[next + 1]->key == NULL && steps[next + 1]->index < positions->node_count) {
-        cursor.place = positions->nodes[steps[next + 1]->index];
-        next += 2;
+    inside = path_enter_node(positions, steps + next, depth);
+    if (inside > 0) {
+        cursor.place = positions->nodes[steps[next + inside - 1]->index];
+        next += inside;
     } else {
         cursor_skip_space(&cursor);
     }

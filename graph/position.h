@@ -23,16 +23,20 @@ struct troupe_place {
     int line, column; /* from 1; a column is a character, not a byte */
 };
 
-/* The text, and the starts of the elements of the root's "node" array. Borrows the text. */
+/* The text, and the starts of the elements of one array, which holds nodes. Borrows the text and
+ * the path. */
 struct troupe_positions {
     const char *text;
     size_t length;
+    const struct troupe_json_path *path; /* of the array */
     struct troupe_place *nodes;
     size_t node_count;
 };
 
+/* For the array at `path`, of `node_count` elements. */
 TROUPE_MUST_USE enum troupe_status troupe_positions_init(struct troupe_positions *positions,
                                                          const char *text, size_t length,
+                                                         const struct troupe_json_path *path,
                                                          size_t node_count);
 void troupe_positions_fini(struct troupe_positions *positions);
 

@@ -24,6 +24,8 @@ extern const struct troupe_op troupe_ops_control[];
 extern const size_t troupe_ops_control_count;
 extern const struct troupe_op troupe_ops_flow[];
 extern const size_t troupe_ops_flow_count;
+extern const struct troupe_op troupe_ops_functions[];
+extern const size_t troupe_ops_functions_count;
 extern const struct troupe_op troupe_ops_list[];
 extern const size_t troupe_ops_list_count;
 extern const struct troupe_op troupe_ops_tensor_array[];

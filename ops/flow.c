@@ -3,12 +3,34 @@
  * Invariant: these kernels only pass tensors on, or a dead token; which iteration of which frame a
  * value belongs to is the engine's affair (graph/frames.h). */
 #include "ops/families.h"
+#include "ops/gradient.h"
 #include "ops/kernel.h"
 #include "ops/tensor.h"
 
 static enum troupe_status compute_pass(struct troupe_kernel_call *call)
 {
     call->outputs[0] = troupe_tensor_ref(call->inputs[0]);
+    return TROUPE_OK;
+}
+
+static enum troupe_status compute_pass_all(struct troupe_kernel_call *call)
+{
+    for (int i = 0; i < call->kernel->output_count; i++)
+        call->outputs[i] = troupe_tensor_ref(call->inputs[i]);
+    return TROUPE_OK;
+}
+
+static enum troupe_status infer_pass_all(struct troupe_infer *infer)
+{
+    for (int i = 0; i < infer->output_count; i++)
+        infer->output_shapes[i] = infer->input_shapes[i];
+    return TROUPE_OK;
+}
+
+static enum troupe_status gradient_pass_all(struct troupe_gradient *gradient)
+{
+    for (int i = 0; i < gradient->input_count; i++)
+        gradient->input_gradients[i] = gradient->output_gradients[i];
     return TROUPE_OK;
 }
 
@@ -96,6 +118,8 @@ static enum troupe_status infer_loop_cond(struct troupe_infer *infer)
 }
 
 static const struct troupe_kernel_row pass_kernels[] = {{.device = "CPU", .compute = compute_pass}};
+static const struct troupe_kernel_row pass_all_kernels[] = {
+    {.device = "CPU", .compute = compute_pass_all}};
 static const struct troupe_kernel_row switch_kernels[] = {
     {.device = "CPU", .compute = compute_switch}};
 static const struct troupe_kernel_row merge_kernels[] = {
@@ -172,6 +196,15 @@ const struct troupe_op troupe_ops_flow[] = {
      .infer = infer_loop_cond,
      .no_gradient = "it is a bool",
      .kernels = loop_cond_kernels,
+     .kernel_count = 1},
+    {.name = "IdentityN",
+     .doc = "Passes all of its inputs on, once all are there.",
+     .inputs = "input: T",
+     .outputs = "output: T",
+     .attrs = "T: list(type)",
+     .infer = infer_pass_all,
+     .gradient = gradient_pass_all,
+     .kernels = pass_all_kernels,
      .kernel_count = 1},
 };
 const size_t troupe_ops_flow_count = sizeof(troupe_ops_flow) / sizeof(troupe_ops_flow[0]);

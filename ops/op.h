@@ -72,7 +72,7 @@ enum troupe_op_flags {
     TROUPE_OP_TAKES_DEAD = 32 /* fires for dead inputs too: they are troupe_tensor_dead() */
 };
 
-/* What an op is to the frames of a graph (graph/frames.h). */
+/* What an op is to the frames of a graph (graph/frames.h) and to its functions. */
 enum troupe_flow {
     TROUPE_FLOW_NONE = 0,
     TROUPE_FLOW_SWITCH,
@@ -80,7 +80,13 @@ enum troupe_flow {
     TROUPE_FLOW_ENTER,
     TROUPE_FLOW_EXIT,
     TROUPE_FLOW_NEXT_ITERATION,
-    TROUPE_FLOW_LOOP_COND
+    TROUPE_FLOW_LOOP_COND,
+    /* What graph/lower.h makes of these: primitives; only calls of recursive functions stay. */
+    TROUPE_FLOW_WHILE,
+    TROUPE_FLOW_IF,
+    TROUPE_FLOW_CASE,
+    TROUPE_FLOW_CALL,
+    TROUPE_FLOW_ARG
 };
 
 struct troupe_op {

@@ -27,6 +27,7 @@ static const struct family families[] = {
     {troupe_ops_state, &troupe_ops_state_count},
     {troupe_ops_control, &troupe_ops_control_count},
     {troupe_ops_flow, &troupe_ops_flow_count},
+    {troupe_ops_functions, &troupe_ops_functions_count},
     {troupe_ops_list, &troupe_ops_list_count},
     {troupe_ops_tensor_array, &troupe_ops_tensor_array_count},
     {troupe_ops_data, &troupe_ops_data_count},

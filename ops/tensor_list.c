@@ -26,13 +26,11 @@ static void list_destroy(struct troupe_payload *payload)
 static enum troupe_status check_length(int64_t length, int64_t max_length)
 {
     if (max_length >= 0 && length > max_length)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "a list of at most %lld elements does not take %lld",
-                                  (long long)max_length, (long long)length);
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "%lld elements: wants at most %lld",
+                                  (long long)length, (long long)max_length);
     if (length < 0 || length > TROUPE_TENSOR_LIST_LENGTH_MAX)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "a list of %lld elements: wants 0 to %lld", (long long)length,
-                                  (long long)TROUPE_TENSOR_LIST_LENGTH_MAX);
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "%lld elements: wants 0 to %lld",
+                                  (long long)length, (long long)TROUPE_TENSOR_LIST_LENGTH_MAX);
     return TROUPE_OK;
 }
 
@@ -141,11 +139,11 @@ enum troupe_status troupe_tensor_list_set(struct troupe_tensor_list *list, int64
         char wanted[TROUPE_SHAPE_TEXT_MAX], given[TROUPE_SHAPE_TEXT_MAX];
         if (tensor->dtype != list->dtype)
             return troupe_status_fail(
-                TROUPE_INVALID_ARGUMENT, "the list holds %s: an element cannot be %s",
+                TROUPE_INVALID_ARGUMENT, "the elements are %s: one cannot be %s",
                 troupe_dtype_name(list->dtype), troupe_dtype_name(tensor->dtype));
         if (troupe_shape_merge(&list->element_shape, &shape, &merged) != TROUPE_OK)
             return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                      "the list holds elements of shape %s: one cannot have %s",
+                                      "the elements have shape %s: one cannot have %s",
                                       troupe_shape_print(&list->element_shape, wanted),
                                       troupe_shape_print(&shape, given));
         if (depth > TROUPE_TENSOR_LIST_DEPTH_MAX)

@@ -139,7 +139,7 @@ static const struct row list_failures[] = {
      "y", "element 0 has shape [2]: wants [3]"},
     {"r = TensorListReserve(pair, i2) {'element_dtype': 'float32'}\n"
      "y = TensorListSetItem(r, i0, c)\n",
-     "y", "the list holds elements of shape [2]: one cannot have [3]"},
+     "y", "the elements have shape [2]: one cannot have [3]"},
     {"r = TensorListReserve(pair, i2) {'element_dtype': 'float32'}\n"
      "y = TensorListStack(r, scalar) {'element_dtype': 'float32'}\n",
      "y", "\"element_shape\" is []: the list holds elements of shape [2]"},
@@ -155,15 +155,14 @@ static const struct row list_failures[] = {
      "the list has 2 elements: attr \"num_elements\" is 3"},
     {A_B "y = TensorListGather(lb, i20, any) " F, "y", "index 2 at 0: the list has 2 elements"},
     {EMPTY "y = TensorListPopBack(e, any) " F, "y", "the list has no element to pop"},
-    {A_B "y = TensorListResize(lb, any)\n", "y", "a list of -1 elements: wants 0 to 134217728"},
-    {"y = TensorListReserve(any, any) " F, "y", "a list of -1 elements: wants 0 to 134217728"},
-    {"y = TensorListReserve(any, big) " F, "y",
-     "a list of 2000000000 elements: wants 0 to 134217728"},
+    {A_B "y = TensorListResize(lb, any)\n", "y", "-1 elements: wants 0 to 134217728"},
+    {"y = TensorListReserve(any, any) " F, "y", "-1 elements: wants 0 to 134217728"},
+    {"y = TensorListReserve(any, big) " F, "y", "2000000000 elements: wants 0 to 134217728"},
     {A_B "y = TensorListSetItem(lb, big, a) {'resize_if_index_out_of_bounds': true}\n", "y",
-     "a list of 2000000001 elements: wants 0 to 134217728"},
+     "2000000001 elements: wants 0 to 134217728"},
     {"e = EmptyTensorList(any, i1) {'element_dtype': 'float32'}\nla = TensorListPushBack(e, a)\n"
      "y = TensorListPushBack(la, b)\n",
-     "y", "a list of at most 1 elements does not take 2"},
+     "y", "2 elements: wants at most 1"},
     {"y = TensorListScatterV2(n, i20, scalar, i2)\n", "y", "index 2 at 0: the list has 2 elements"},
     {"y = TensorListScatterV2(n, minus, scalar, any)\n"
      "minus = Const() {'dtype': 'int32', 'value': [0, -3]}\n",
@@ -248,7 +247,7 @@ static const struct row array_failures[] = {
     {ARRAY("") "y = TensorArrayWriteV3(h, i5, a, h:1)\n", "y",
      "index 5: the array has 2 elements and no dynamic_size"},
     {ARRAY(", 'dynamic_size': true") "y = TensorArrayWriteV3(h, big, a, h:1)\n", "y",
-     "a list of 2000000001 elements: wants 0 to 134217728"},
+     "2000000001 elements: wants 0 to 134217728"},
     {ARRAY("") WROTE "y = TensorArrayWriteV3(h, i0, b, f1)\n", "y",
      "element 0 has been written: it is written once"},
     {ARRAY("") WROTE "r = TensorArrayReadV3(h, i0, f1) {'dtype': 'float32'}\n"
@@ -259,10 +258,10 @@ static const struct row array_failures[] = {
      "y = TensorArrayWriteV3(h, i0, b, f1, ^r)\n",
      "y", "element 0 has been read: it is written once"},
     {ARRAY(SAYS_PAIR) "y = TensorArrayWriteV3(h, i0, c, h:1)\n", "y",
-     "the list holds elements of shape [2]: one cannot have [3]"},
+     "the elements have shape [2]: one cannot have [3]"},
     {ARRAY(", 'identical_element_shapes': true") "f0 = TensorArrayWriteV3(h, i0, a, h:1)\n"
                                                  "y = TensorArrayWriteV3(h, i1, c, f0)\n",
-     "y", "the list holds elements of shape [2]: one cannot have [3]"},
+     "y", "the elements have shape [2]: one cannot have [3]"},
     {ARRAY("") "y = TensorArrayWriteV3(h, i0, n, h:1)\n", "y",
      "the array holds float32: attr \"T\" is int32"},
     {ARRAY("") WROTE "y = TensorArrayReadV3(h, i0, f1) {'dtype': 'int32'}\n", "y",
@@ -282,8 +281,7 @@ static const struct row array_failures[] = {
      "y", "\"lengths\" has 3 entries: the array has 2 elements and no dynamic_size"},
     {ARRAY("") WROTE "k = TensorArrayCloseV3(h, ^f1)\ny = TensorArraySizeV3(h, f1, ^k)\n", "y",
      "the array has been closed"},
-    {"y = TensorArrayV3(any) {'dtype': 'float32'}\n", "y:1",
-     "a list of -1 elements: wants 0 to 134217728"},
+    {"y = TensorArrayV3(any) {'dtype': 'float32'}\n", "y:1", "-1 elements: wants 0 to 134217728"},
     {ARRAY(""), "h", "JSON has no form of a resource"},
 };
 

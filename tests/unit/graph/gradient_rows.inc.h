@@ -1,6 +1,7 @@
 /* The rows of test_gradients.c. */
 /* element-wise, one input */
 {.op = "Identity", .x = {"[2,3]"}},
+{.op = "IdentityN", .x = {"[2,3]", "[2]"}},
 {.op = "Neg", .x = {"[2,3]"}},
 {.op = "Abs", .x = {"[2,3]"}},
 {.op = "Square", .x = {"[2,3]"}},

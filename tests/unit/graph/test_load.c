@@ -69,6 +69,9 @@ static const struct wrong wrongs[] = {
     {"{\"node\": [{\"name\": \"x\", \"op\": \"Placeholder\", \"attr\": {\"dtype\": \"flaot32\"}}]}",
      "g.json:1:64: node \"x\": attr \"dtype\": no dtype \"flaot32\": wants float32, float64, "
      "int32, int64, uint8, bool, string, float16, bfloat16, resource or variant"},
+    {"{\"node\": [{\"name\": \"c\", \"op\": \"Const\", \"attr\": {\"value\": {\"tensor\": {"
+     "\"dtype\": \"DT_VARIANT\", \"tensorContent\": \"AAAAAAAAAAA=\"}}}}]}",
+     "g.json:1:58: node \"c\": attr \"value\": no tensor in a graph has dtype variant"},
     {"{\"node\": [{\"name\": \"x\", \"op\": \"Placeholder\"}]}",
      "node \"x\" (Placeholder, g.json:1): wants attr \"dtype\", a type"},
     {"{\"node\": [{\"name\": \"c\", \"op\": \"Const\", \"attr\": {\"value\": [[1, 2], [3]]}}]}",
