@@ -52,7 +52,13 @@ struct troupe_plan {
     troupe_step_fn *on_step;
     void *on_step_context;
     struct troupe_tensor **last; /* rank 0: fetch_count values of the newest live iteration */
+    /* rank 0: the first step of the run with a fetched value that is dead, and which; -1: none. */
+    int64_t dead_step;
+    int dead_fetch;
 };
+
+/* dead_fetch.c: FAILED_PRECONDITION with a message for plan->dead_fetch, which is there. */
+TROUPE_MUST_USE enum troupe_status troupe_fetch_dead(const struct troupe_plan *plan);
 
 /* Checks the names of a run and, on rank 0, the fed values, before anybody else hears of it. */
 TROUPE_MUST_USE enum troupe_status troupe_plan_check(const struct troupe_session *session,

@@ -486,6 +486,7 @@ enum troupe_status troupe_request_begin(struct troupe_plan *plan, const struct t
     plan->first_iteration = request->first;
     plan->first_step = order->first_step;
     plan->feed_values = request->feeds;
+    plan->dead_step = plan->dead_fetch = -1;
     plan->on_step = run->on_step;
     plan->on_step_context = run->on_step_context;
     troupe_stage_poison(plan->stage, UINT64_MAX);
@@ -519,6 +520,9 @@ static void set_result_locked(struct troupe_request *request)
     if (failure->is_set && !has_ended) {
         request->status = failure->status;
         request->message = troupe_strdup(failure->message ? failure->message : "(no memory)");
+    } else if (plan->dead_fetch >= 0 && plan->dead_step < request->steps_done) {
+        request->status = troupe_fetch_dead(plan);
+        request->message = troupe_strdup(troupe_status_message());
     }
     for (int i = 0; i < request->fetch_count; i++) {
         request->fetched[i] = plan->last[i];
