@@ -41,6 +41,8 @@ struct troupe_arguments {
     const char *format;
     int workers, window, ranks; /* 0: not given */
     uint64_t seed;              /* 0: not given */
+    int64_t timeout_ms;         /* 0: not given */
+    int64_t watchdog_ms;        /* 0: not given; -1: off */
     enum troupe_progress_mode progress;
     enum troupe_log_level log;
 };
@@ -67,6 +69,8 @@ enum troupe_option_id {
     TROUPE_OPTION_WORKERS,
     TROUPE_OPTION_WINDOW,
     TROUPE_OPTION_SEED,
+    TROUPE_OPTION_TIMEOUT,
+    TROUPE_OPTION_WATCHDOG,
     TROUPE_OPTION_PROGRESS,
     TROUPE_OPTION_LOG,
     TROUPE_OPTION_HELP,

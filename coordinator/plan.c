@@ -63,7 +63,8 @@ static enum troupe_status signature_make(const struct troupe_graph *graph,
 {
     struct troupe_signature signature = {.feed_count = run->feed_count,
                                          .fetch_count = run->fetch_count,
-                                         .target_count = run->target_count};
+                                         .target_count = run->target_count,
+                                         .staleness = run->staleness};
     enum troupe_status status =
         signature_values(graph, run->feeds, run->feed_count, "feed", &signature.feeds);
     if (status == TROUPE_OK)
@@ -99,7 +100,8 @@ static bool same_values(const struct troupe_value *a, const struct troupe_value 
 static bool same_signature(const struct troupe_signature *a, const struct troupe_signature *b)
 {
     return a->feed_count == b->feed_count && a->fetch_count == b->fetch_count &&
-           a->target_count == b->target_count && same_values(a->feeds, b->feeds, a->feed_count) &&
+           a->target_count == b->target_count && a->staleness == b->staleness &&
+           same_values(a->feeds, b->feeds, a->feed_count) &&
            same_values(a->fetches, b->fetches, a->fetch_count) &&
            memcmp(a->targets, b->targets, (size_t)a->target_count * sizeof(int)) == 0;
 }
@@ -211,6 +213,20 @@ static enum troupe_status check_feed_shapes(const struct troupe_session *session
     return TROUPE_OK;
 }
 
+/* The last fetch is what the run goes on until. */
+static enum troupe_status check_until(const struct troupe_session *session,
+                                      const struct troupe_run *run, struct troupe_value value)
+{
+    const struct troupe_node *node = &session->graph->nodes[value.node];
+    const struct troupe_shape *shape = &node->output_shapes[value.port];
+    char text[TROUPE_SHAPE_TEXT_MAX];
+    if (node->output_dtypes[value.port] == TROUPE_BOOL && shape->rank <= 0)
+        return TROUPE_OK;
+    return troupe_status_fail(
+        TROUPE_INVALID_ARGUMENT, "until \"%s\": wants a bool scalar, is %s of shape %s", run->until,
+        troupe_dtype_name(node->output_dtypes[value.port]), troupe_shape_print(shape, text));
+}
+
 enum troupe_status troupe_plan_check(const struct troupe_session *session,
                                      const struct troupe_run *run)
 {
@@ -221,10 +237,15 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
             "steps is %lld, timeout_ms %lld, first_step %lld: each wants 0 or "
             "more",
             (long long)run->steps, (long long)run->timeout_ms, (long long)run->first_step);
+    if (run->staleness < 0 || run->staleness > TROUPE_STALENESS_MAX)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "staleness is %d: wants 0 to %d",
+                                  run->staleness, TROUPE_STALENESS_MAX);
     enum troupe_status status = signature_make(session->graph, run, &signature);
     if (status != TROUPE_OK)
         return status;
-    if (session->runtime->transport->rank == 0)
+    if (run->until)
+        status = check_until(session, run, signature.fetches[run->fetch_count - 1]);
+    if (status == TROUPE_OK && session->runtime->transport->rank == 0)
         status = check_feed_shapes(session, run, &signature);
     signature_fini(&signature);
     return status;
@@ -318,7 +339,9 @@ int troupe_plan_choose(struct troupe_session *session, const struct troupe_run *
     struct troupe_signature signature;
     int found = 0;
     if (signature_make(session->graph, run, &signature) == TROUPE_OK) {
+        pthread_mutex_lock(&session->lock);
         (void)find_plan(session, &signature, -1, &found);
+        pthread_mutex_unlock(&session->lock);
         signature_fini(&signature);
     }
     return found;

@@ -45,16 +45,21 @@ struct troupe_plan {
     int part_count, part_capacity;
 
     /* Of the run in progress, set before its first iteration is admitted: */
-    struct troupe_request *request;           /* NULL: none */
+    struct troupe_request *request;           /* NULL: none; written under the session's lock */
     uint64_t first_iteration;                 /* of the stage */
     uint64_t first_step;                      /* of the session */
     struct troupe_tensor *const *feed_values; /* borrowed; rank 0 */
     troupe_step_fn *on_step;
     void *on_step_context;
+    bool has_until;              /* the last fetch ends the run when it is true */
     struct troupe_tensor **last; /* rank 0: fetch_count values of the newest live iteration */
 };
 
-/* Checks the names of a run and, on rank 0, the fed values, before anybody else hears of it. */
+/* Reads of variables may be so many steps behind. */
+#define TROUPE_STALENESS_MAX 1024
+
+/* Checks the names of a run (whose last fetch is its `until`, if it has one) and, on rank 0, the
+ * fed values, before anybody else hears of it. */
 TROUPE_MUST_USE enum troupe_status troupe_plan_check(const struct troupe_session *session,
                                                      const struct troupe_run *run);
 

@@ -54,6 +54,7 @@ static enum troupe_status announce(struct troupe_session *session, const struct 
     troupe_wire_put_u64(&text, (uint64_t)order->instance);
     troupe_wire_put_u64(&text, order->first_step);
     troupe_wire_put_u64(&text, (uint64_t)run->steps);
+    troupe_wire_put_u64(&text, (uint64_t)run->staleness);
     put_names(&text, run->feeds, run->feed_count);
     put_names(&text, run->fetches, run->fetch_count);
     put_names(&text, run->targets, run->target_count);
@@ -74,6 +75,7 @@ static uint64_t hash_names(uint64_t hash, const char *const *names, int count)
 static uint64_t run_hash(const struct troupe_run *run)
 {
     uint64_t hash = troupe_hash_u64(TROUPE_HASH_START, (uint64_t)run->steps);
+    hash = troupe_hash_u64(hash, (uint64_t)run->staleness);
     hash = hash_names(hash, run->feeds, run->feed_count);
     hash = hash_names(hash, run->fetches, run->fetch_count);
     return hash_names(hash, run->targets, run->target_count);
@@ -127,6 +129,7 @@ static enum troupe_status announced_read(const struct troupe_letter *letter,
     uint64_t instance = troupe_wire_get_u64(&reader);
     announced->order.first_step = troupe_wire_get_u64(&reader);
     run->steps = (int64_t)troupe_wire_get_u64(&reader);
+    uint64_t staleness = troupe_wire_get_u64(&reader);
     enum troupe_status status = get_names(&reader, announced, &run->feed_count);
     if (status == TROUPE_OK)
         status = get_names(&reader, announced, &run->fetch_count);
@@ -134,12 +137,15 @@ static enum troupe_status announced_read(const struct troupe_letter *letter,
         status = get_names(&reader, announced, &run->target_count);
     if (status == TROUPE_OK)
         status = troupe_wire_close(&reader, "run");
-    if (status == TROUPE_OK && (instance > INT32_MAX || run->steps < 0))
-        status = troupe_status_fail(TROUPE_DATA_LOSS, "message \"run\" has plan %llu, %lld steps",
-                                    (unsigned long long)instance, (long long)run->steps);
+    if (status == TROUPE_OK &&
+        (instance > INT32_MAX || run->steps < 0 || staleness > TROUPE_STALENESS_MAX))
+        status = troupe_status_fail(
+            TROUPE_DATA_LOSS, "message \"run\" has plan %llu, %lld steps, staleness %llu",
+            (unsigned long long)instance, (long long)run->steps, (unsigned long long)staleness);
     if (status != TROUPE_OK)
         return status;
     announced->order.instance = (int)instance;
+    run->staleness = (int)staleness;
     const char *const *names = (const char *const *)announced->names;
     run->feeds = names;
     run->fetches = names + run->feed_count;
@@ -158,9 +164,12 @@ static enum troupe_status begin_locked(struct troupe_session *session, const str
     if (status != TROUPE_OK)
         return status; /* on every rank */
     /* On rank 0 the plan's last run is over; here it is about to be. */
-    if (plan->request) {
-        struct troupe_request *before = plan->request;
+    pthread_mutex_lock(&session->lock);
+    struct troupe_request *before = plan->request;
+    if (before)
         troupe_request_ref(before);
+    pthread_mutex_unlock(&session->lock);
+    if (before) {
         status = troupe_request_settle(before, 0);
         troupe_request_unref(before);
     }
@@ -221,18 +230,43 @@ static enum troupe_status start_locked(struct troupe_session *session, const str
                                                   : start_other_locked(session, run, out);
 }
 
+/* The run with its `until` as the last fetch; the array of fetches is to be freed, NULL when there
+ * is no `until`. */
+static enum troupe_status with_until(const struct troupe_run *run, struct troupe_run *extended,
+                                     const char ***fetches)
+{
+    *extended = *run;
+    *fetches = NULL;
+    if (!run->until)
+        return TROUPE_OK;
+    *fetches = troupe_calloc((size_t)run->fetch_count + 1, sizeof(**fetches));
+    if (!*fetches)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < run->fetch_count; i++)
+        (*fetches)[i] = run->fetches[i];
+    (*fetches)[extended->fetch_count++] = run->until;
+    extended->fetches = *fetches;
+    return TROUPE_OK;
+}
+
 enum troupe_status troupe_session_start(struct troupe_session *session,
                                         const struct troupe_run *run, struct troupe_request **out)
 {
+    struct troupe_run extended;
+    const char **fetches;
     enum troupe_status status = refuse_inside(session, "a run");
     if (status == TROUPE_OK && session->runtime->transport->rank != 0 && !session->collective)
         status = troupe_status_fail(TROUPE_FAILED_PRECONDITION,
                                     "rank 0 runs: other ranks serve, or all run collectively");
     if (status != TROUPE_OK)
         return status;
+    status = with_until(run, &extended, &fetches);
+    if (status != TROUPE_OK)
+        return status;
     pthread_mutex_lock(&session->order);
-    status = start_locked(session, run, out);
+    status = start_locked(session, &extended, out);
     pthread_mutex_unlock(&session->order);
+    free(fetches);
     return status;
 }
 
@@ -255,13 +289,19 @@ enum troupe_status troupe_session_follow(struct troupe_session *session,
 
 /* ---- Waiting and ending ---- */
 
+static enum troupe_status refuse_wait(void)
+{
+    return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
+                              "a wait for a run from inside an actor would wait for itself: use a "
+                              "thread of your own");
+}
+
 enum troupe_status troupe_request_wait(struct troupe_request *request,
                                        struct troupe_tensor **fetched, int64_t *steps_done)
 {
     enum troupe_status status = troupe_request_settle(request, 0);
     if (status == TROUPE_FAILED_PRECONDITION)
-        return troupe_status_fail(status, "a wait for a run from inside an actor would wait for "
-                                          "itself: use a thread of your own");
+        return refuse_wait();
     if (status != TROUPE_OK)
         return status;
     if (steps_done)
@@ -269,10 +309,70 @@ enum troupe_status troupe_request_wait(struct troupe_request *request,
     if (request->status != TROUPE_OK)
         return troupe_status_fail(request->status, "%s",
                                   request->message ? request->message : "(no memory)");
-    for (int i = 0; fetched && i < request->fetch_count; i++)
+    for (int i = 0; fetched && i < request->fetch_count - request->has_until; i++)
         if (request->fetched[i])
             fetched[i] = troupe_tensor_ref(request->fetched[i]);
     return TROUPE_OK;
+}
+
+/* Lets a waiter hear of every run of the session that ends; NULL when none of the requests is in
+ * progress any more. The session stays until waiter_leave. */
+static struct troupe_session *waiter_enter(struct troupe_any_waiter *waiter,
+                                           struct troupe_request *const *requests, int count)
+{
+    struct troupe_session *session = NULL;
+    for (int i = 0; i < count && !session; i++) {
+        pthread_mutex_lock(&requests[i]->lock);
+        session = requests[i]->session;
+        if (session)
+            atomic_fetch_add(&session->visitors, 1);
+        pthread_mutex_unlock(&requests[i]->lock);
+    }
+    if (!session)
+        return NULL;
+    pthread_mutex_lock(&session->lock);
+    waiter->next = session->waiters;
+    session->waiters = waiter;
+    pthread_mutex_unlock(&session->lock);
+    return session;
+}
+
+static void waiter_leave(struct troupe_any_waiter *waiter, struct troupe_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    struct troupe_any_waiter **at = &session->waiters;
+    while (*at != waiter)
+        at = &(*at)->next;
+    *at = waiter->next;
+    pthread_mutex_unlock(&session->lock);
+    atomic_fetch_sub(&session->visitors, 1);
+}
+
+static bool find_over_of(struct troupe_request *const *requests, int count, int *index)
+{
+    for (int i = 0; i < count; i++)
+        if (troupe_request_test(requests[i])) {
+            *index = i;
+            return true;
+        }
+    return false;
+}
+
+enum troupe_status troupe_request_wait_any(struct troupe_request *const *requests, int count,
+                                           int *index)
+{
+    struct troupe_any_waiter waiter = {0};
+    enum troupe_status status = TROUPE_OK;
+    if (count < 1)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "there is no run to wait for");
+    struct troupe_session *session = waiter_enter(&waiter, requests, count);
+    while (!find_over_of(requests, count, index) && status == TROUPE_OK) {
+        status = troupe_pool_drive(requests[0]->runtime->pool, &waiter.is_woken, 0);
+        atomic_store(&waiter.is_woken, 0);
+    }
+    if (session)
+        waiter_leave(&waiter, session);
+    return status == TROUPE_FAILED_PRECONDITION ? refuse_wait() : status;
 }
 
 bool troupe_request_test(const struct troupe_request *request)

@@ -175,11 +175,21 @@ static void leave(struct troupe_request *request)
         look_locked(request);
     }
     bool is_over = request->is_final && atomic_load(&request->completed) >= request->end;
+    struct troupe_session *session = request->session;
+    if (is_over && session)
+        atomic_fetch_add(&session->visitors, 1);
     pthread_mutex_unlock(&request->lock);
     if (!is_over)
         return;
     atomic_store(&request->is_over, 1);
     atomic_store(&runtime->letter_came, 1); /* for who serves */
+    if (session) {
+        pthread_mutex_lock(&session->lock);
+        for (struct troupe_any_waiter *waiter = session->waiters; waiter; waiter = waiter->next)
+            atomic_store(&waiter->is_woken, 1);
+        pthread_mutex_unlock(&session->lock);
+        atomic_fetch_sub(&session->visitors, 1);
+    }
     troupe_pool_wake(runtime->pool);
 }
 
@@ -470,6 +480,7 @@ static enum troupe_status request_create(struct troupe_plan *plan, const struct 
     atomic_store(&request->completed, request->first);
     atomic_store(&request->mark, request->goal);
     request->fetch_count = run->fetch_count;
+    request->has_until = run->until != NULL;
     *out = request;
     return TROUPE_OK;
 }
@@ -482,12 +493,15 @@ enum troupe_status troupe_request_begin(struct troupe_plan *plan, const struct t
     enum troupe_status status = request_create(plan, run, order, &request);
     if (status != TROUPE_OK)
         return status;
+    pthread_mutex_lock(&plan->session->lock);
     plan->request = request;
+    pthread_mutex_unlock(&plan->session->lock);
     plan->first_iteration = request->first;
     plan->first_step = order->first_step;
     plan->feed_values = request->feeds;
     plan->on_step = run->on_step;
     plan->on_step_context = run->on_step_context;
+    plan->has_until = run->until != NULL;
     troupe_stage_poison(plan->stage, UINT64_MAX);
     if (request->runtime->transport->size > 1)
         troupe_runtime_await(request->runtime);
@@ -569,14 +583,14 @@ static void request_settle(struct troupe_request *request, struct troupe_session
 
 enum troupe_status troupe_request_settle(struct troupe_request *request, uint64_t deadline_ns)
 {
-    struct troupe_pool *pool = request->runtime->pool;
     pthread_mutex_lock(&request->lock);
     struct troupe_session *session = request->session;
     if (session)
         atomic_fetch_add(&session->visitors, 1);
     pthread_mutex_unlock(&request->lock);
     if (!session)
-        return TROUPE_OK;
+        return TROUPE_OK; /* perhaps the runtime is gone, too */
+    struct troupe_pool *pool = request->runtime->pool;
     enum troupe_status status = troupe_pool_drive(pool, &request->is_over, deadline_ns);
     bool is_mine = status == TROUPE_OK && !atomic_exchange(&request->is_taken, true);
     if (is_mine)

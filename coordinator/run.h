@@ -78,6 +78,7 @@ struct troupe_request {
     int64_t steps_done;
     struct troupe_tensor **fetched; /* fetch_count, NULL when there are none */
     int fetch_count;
+    bool has_until; /* the last of them is not the caller's */
 };
 
 /* Reads what a message says of a failure into `known` when it is earlier. DATA_LOSS, and `known` as
