@@ -160,6 +160,7 @@ static enum troupe_status begin_locked(struct troupe_session *session, const str
                                        struct troupe_run_order *order, struct troupe_request **out)
 {
     struct troupe_plan *plan;
+    session->runtime->runs = order->number;
     enum troupe_status status = troupe_plan_get(session, run, order->instance, &plan);
     if (status != TROUPE_OK)
         return status; /* on every rank */
@@ -186,7 +187,7 @@ static enum troupe_status start_first_locked(struct troupe_session *session,
                                              struct troupe_request **out)
 {
     troupe_session_settle(session);
-    struct troupe_run_order order = {.number = ++session->runtime->runs};
+    struct troupe_run_order order = {.number = session->runtime->runs + 1};
     pthread_mutex_lock(&session->lock);
     order.first_step = run->first_step > 0 ? (uint64_t)run->first_step : session->step;
     pthread_mutex_unlock(&session->lock);
