@@ -58,6 +58,19 @@ static enum troupe_status look_at_until(struct troupe_plan *plan)
     return TROUPE_OK;
 }
 
+/* Notes the first step in which a fetched value is dead: because of a branch not taken, unless the
+ * step turns out to have failed. */
+static void fetch_note_dead(struct troupe_plan *plan, const struct troupe_firing *firing)
+{
+    struct troupe_payload *const *tokens = troupe_firing_inputs(firing);
+    for (int i = 0; i < plan->signature.fetch_count && plan->dead_fetch < 0; i++) {
+        if (tokens[i] != &troupe_payload_dead)
+            continue;
+        plan->dead_step = (int64_t)(troupe_firing_iteration(firing) - plan->first_iteration);
+        plan->dead_fetch = i;
+    }
+}
+
 /* The fetched values of a live iteration become the plan's last ones. An edge of distance 1 from
  * the actor to itself keeps iterations in order. */
 static enum troupe_status fetch_behave(void *context, struct troupe_firing *firing)
@@ -65,6 +78,10 @@ static enum troupe_status fetch_behave(void *context, struct troupe_firing *firi
     struct troupe_plan_part *self = context;
     struct troupe_plan *plan = self->plan;
     struct troupe_payload *const *tokens = troupe_firing_inputs(firing);
+    if (troupe_firing_is_dead(firing)) {
+        fetch_note_dead(plan, firing);
+        return TROUPE_OK;
+    }
     for (int i = 0; i < plan->signature.fetch_count; i++) {
         troupe_tensor_unref(plan->last[i]);
         plan->last[i] = troupe_tensor_ref(troupe_tensor_of_payload(tokens[i]));
@@ -85,6 +102,7 @@ enum troupe_status troupe_fetch_part_create(struct troupe_plan *plan, struct tro
     *self = (struct troupe_plan_part){.plan = plan, .node = -1, .destroy = fetch_part_destroy};
     spec->name = "fetch";
     spec->behave = fetch_behave;
+    spec->takes_dead = true;
     spec->context = self;
     *out = self;
     return TROUPE_OK;

@@ -227,8 +227,26 @@ static enum troupe_status check_until(const struct troupe_session *session,
         troupe_dtype_name(node->output_dtypes[value.port]), troupe_shape_print(shape, text));
 }
 
-enum troupe_status troupe_plan_check(const struct troupe_session *session,
-                                     const struct troupe_run *run)
+/* The `instance`-th plan of a signature; with -1 the first in which no run is in progress. Its
+ * number is *found, which without such a plan is that of the next one to be made. */
+static struct troupe_plan *find_plan(const struct troupe_session *session,
+                                     const struct troupe_signature *signature, int instance,
+                                     int *found)
+{
+    *found = 0;
+    for (int i = 0; i < session->plan_count; i++) {
+        struct troupe_plan *plan = session->plans[i];
+        if (!same_signature(&plan->signature, signature))
+            continue;
+        if (*found == instance || (instance < 0 && !plan->request))
+            return plan;
+        (*found)++;
+    }
+    return NULL;
+}
+
+enum troupe_status troupe_plan_check(struct troupe_session *session, const struct troupe_run *run,
+                                     struct troupe_plan **idle, int *instance)
 {
     struct troupe_signature signature;
     if (run->steps < 0 || run->timeout_ms < 0 || run->first_step < 0)
@@ -247,6 +265,11 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
         status = check_until(session, run, signature.fetches[run->fetch_count - 1]);
     if (status == TROUPE_OK && session->runtime->transport->rank == 0)
         status = check_feed_shapes(session, run, &signature);
+    if (status == TROUPE_OK) {
+        pthread_mutex_lock(&session->lock);
+        *idle = find_plan(session, &signature, -1, instance);
+        pthread_mutex_unlock(&session->lock);
+    }
     signature_fini(&signature);
     return status;
 }
@@ -314,37 +337,6 @@ static enum troupe_status cache_room(struct troupe_session *session)
     session->plans = grown;
     session->plan_capacity = capacity;
     return TROUPE_OK;
-}
-
-/* The `instance`-th plan of a signature; with -1 the first in which no run is in progress. Its
- * number is *found, which without such a plan is that of the next one to be made. */
-static struct troupe_plan *find_plan(const struct troupe_session *session,
-                                     const struct troupe_signature *signature, int instance,
-                                     int *found)
-{
-    *found = 0;
-    for (int i = 0; i < session->plan_count; i++) {
-        struct troupe_plan *plan = session->plans[i];
-        if (!same_signature(&plan->signature, signature))
-            continue;
-        if (*found == instance || (instance < 0 && !plan->request))
-            return plan;
-        (*found)++;
-    }
-    return NULL;
-}
-
-int troupe_plan_choose(struct troupe_session *session, const struct troupe_run *run)
-{
-    struct troupe_signature signature;
-    int found = 0;
-    if (signature_make(session->graph, run, &signature) == TROUPE_OK) {
-        pthread_mutex_lock(&session->lock);
-        (void)find_plan(session, &signature, -1, &found);
-        pthread_mutex_unlock(&session->lock);
-        signature_fini(&signature);
-    }
-    return found;
 }
 
 enum troupe_status troupe_plan_get(struct troupe_session *session, const struct troupe_run *run,

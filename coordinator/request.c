@@ -155,25 +155,33 @@ static enum troupe_status announced_read(const struct troupe_letter *letter,
 
 /* ---- Starting ---- */
 
-/* Begins an announced run here. One that this rank alone cannot begin leaves the others waiting. */
-static enum troupe_status begin_locked(struct troupe_session *session, const struct troupe_run *run,
-                                       struct troupe_run_order *order, struct troupe_request **out)
+/* Waits until the plan's last run is over, as it is on rank 0, or about to be. */
+static enum troupe_status clear_plan(struct troupe_session *session, const struct troupe_plan *plan)
 {
-    struct troupe_plan *plan;
-    session->runtime->runs = order->number;
-    enum troupe_status status = troupe_plan_get(session, run, order->instance, &plan);
-    if (status != TROUPE_OK)
-        return status; /* on every rank */
-    /* On rank 0 the plan's last run is over; here it is about to be. */
     pthread_mutex_lock(&session->lock);
     struct troupe_request *before = plan->request;
     if (before)
         troupe_request_ref(before);
     pthread_mutex_unlock(&session->lock);
-    if (before) {
-        status = troupe_request_settle(before, 0);
-        troupe_request_unref(before);
-    }
+    if (!before)
+        return TROUPE_OK;
+    enum troupe_status status = troupe_request_settle(before, 0);
+    troupe_request_unref(before);
+    return status;
+}
+
+/* Begins an announced run here; `plan` NULL: it is to be found, or made. One that this rank alone
+ * cannot begin leaves the others waiting. */
+static enum troupe_status begin_locked(struct troupe_session *session, const struct troupe_run *run,
+                                       const struct troupe_run_order *order,
+                                       struct troupe_plan *plan, struct troupe_request **out)
+{
+    session->runtime->runs = order->number;
+    enum troupe_status status =
+        plan ? TROUPE_OK : troupe_plan_get(session, run, order->instance, &plan);
+    if (status != TROUPE_OK)
+        return status; /* on every rank */
+    status = clear_plan(session, plan);
     if (status == TROUPE_OK)
         status = troupe_request_begin(plan, run, order, out);
     if (status != TROUPE_OK && session->runtime->transport->size > 1)
@@ -181,19 +189,17 @@ static enum troupe_status begin_locked(struct troupe_session *session, const str
     return status;
 }
 
-/* Rank 0: makes the order of a run. The plan that it takes may be one that is yet to be made. */
+/* Rank 0: makes the order of a run, for a plan that may be yet to be made. */
 static enum troupe_status start_first_locked(struct troupe_session *session,
-                                             const struct troupe_run *run,
-                                             struct troupe_request **out)
+                                             const struct troupe_run *run, struct troupe_plan *plan,
+                                             int instance, struct troupe_request **out)
 {
-    troupe_session_settle(session);
-    struct troupe_run_order order = {.number = session->runtime->runs + 1};
+    struct troupe_run_order order = {.number = session->runtime->runs + 1, .instance = instance};
     pthread_mutex_lock(&session->lock);
     order.first_step = run->first_step > 0 ? (uint64_t)run->first_step : session->step;
     pthread_mutex_unlock(&session->lock);
-    order.instance = troupe_plan_choose(session, run);
     enum troupe_status status = announce(session, run, &order);
-    return status == TROUPE_OK ? begin_locked(session, run, &order, out) : status;
+    return status == TROUPE_OK ? begin_locked(session, run, &order, plan, out) : status;
 }
 
 /* Another rank in collective use: takes the order from rank 0, and all else from its caller. */
@@ -209,7 +215,7 @@ static enum troupe_status start_other_locked(struct troupe_session *session,
     status = announced_read(letter, &announced);
     free(letter);
     if (status == TROUPE_OK)
-        status = begin_locked(session, run, &announced.order, out);
+        status = begin_locked(session, run, &announced.order, NULL, out);
     announced_fini(&announced);
     return status;
 }
@@ -217,7 +223,10 @@ static enum troupe_status start_other_locked(struct troupe_session *session,
 static enum troupe_status start_locked(struct troupe_session *session, const struct troupe_run *run,
                                        struct troupe_request **out)
 {
-    enum troupe_status status = troupe_plan_check(session, run);
+    struct troupe_plan *idle = NULL;
+    int instance = 0;
+    troupe_session_settle(session); /* plans may become idle */
+    enum troupe_status status = troupe_plan_check(session, run, &idle, &instance);
     pthread_mutex_lock(&session->lock);
     bool is_closing = session->is_closing;
     pthread_mutex_unlock(&session->lock);
@@ -227,8 +236,9 @@ static enum troupe_status start_locked(struct troupe_session *session, const str
         status = troupe_session_agree(session, status, run_hash(run));
     if (status != TROUPE_OK)
         return status;
-    return session->runtime->transport->rank == 0 ? start_first_locked(session, run, out)
-                                                  : start_other_locked(session, run, out);
+    return session->runtime->transport->rank == 0
+               ? start_first_locked(session, run, idle, instance, out)
+               : start_other_locked(session, run, out);
 }
 
 /* The run with its `until` as the last fetch; the array of fetches is to be freed, NULL when there
@@ -280,7 +290,7 @@ enum troupe_status troupe_session_follow(struct troupe_session *session,
     if (status == TROUPE_OK) {
         pthread_mutex_lock(&session->order);
         /* A plan that cannot be made is rank 0's to report. */
-        if (begin_locked(session, &announced.run, &announced.order, &request) == TROUPE_OK)
+        if (begin_locked(session, &announced.run, &announced.order, NULL, &request) == TROUPE_OK)
             troupe_request_unref(request);
         pthread_mutex_unlock(&session->order);
     }

@@ -108,11 +108,13 @@ static void send_end_locked(struct troupe_request *request)
 static void send_final_locked(struct troupe_request *request)
 {
     struct troupe_text text;
-    text_start(&text, request);
-    troupe_wire_put_u64(&text, request->end);
-    troupe_wire_put_u64(&text, request->live);
-    troupe_run_failure_put(&text, &request->failure);
-    text_send(&text, request->session, -1, TROUPE_MESSAGE_FINAL);
+    if (request->runtime->transport->size > 1) {
+        text_start(&text, request);
+        troupe_wire_put_u64(&text, request->end);
+        troupe_wire_put_u64(&text, request->live);
+        troupe_run_failure_put(&text, &request->failure);
+        text_send(&text, request->session, -1, TROUPE_MESSAGE_FINAL);
+    }
     set_final_locked(request, request->end);
 }
 
@@ -449,18 +451,14 @@ static enum troupe_status request_create(struct troupe_plan *plan, const struct 
                                          const struct troupe_run_order *order,
                                          struct troupe_request **out)
 {
-    struct troupe_request *request = troupe_calloc(1, sizeof(*request));
+    int feeds = run->feed_values ? run->feed_count : 0;
+    size_t tensors = (size_t)feeds + (size_t)run->fetch_count;
+    struct troupe_request *request =
+        troupe_calloc(1, sizeof(*request) + tensors * sizeof(struct troupe_tensor *));
     if (!request)
         return TROUPE_RESOURCE_EXHAUSTED;
-    int feeds = run->feed_values ? run->feed_count : 0;
-    request->feeds = troupe_calloc((size_t)feeds + 1, sizeof(struct troupe_tensor *));
-    request->fetched = troupe_calloc((size_t)run->fetch_count + 1, sizeof(struct troupe_tensor *));
-    if (!request->feeds || !request->fetched) {
-        free(request->feeds);
-        free(request->fetched);
-        free(request);
-        return TROUPE_RESOURCE_EXHAUSTED;
-    }
+    request->feeds = request->tensors;
+    request->fetched = request->tensors + feeds;
     for (; request->feed_count < feeds; request->feed_count++)
         request->feeds[request->feed_count] =
             troupe_tensor_ref(run->feed_values[request->feed_count]);
@@ -499,6 +497,7 @@ enum troupe_status troupe_request_begin(struct troupe_plan *plan, const struct t
     plan->first_iteration = request->first;
     plan->first_step = order->first_step;
     plan->feed_values = request->feeds;
+    plan->dead_step = plan->dead_fetch = -1;
     plan->on_step = run->on_step;
     plan->on_step_context = run->on_step_context;
     plan->has_until = run->until != NULL;
@@ -533,6 +532,9 @@ static void set_result_locked(struct troupe_request *request)
     if (failure->is_set && !has_ended) {
         request->status = failure->status;
         request->message = troupe_strdup(failure->message ? failure->message : "(no memory)");
+    } else if (plan->dead_fetch >= 0 && plan->dead_step < request->steps_done) {
+        request->status = troupe_fetch_dead(plan);
+        request->message = troupe_strdup(troupe_status_message());
     }
     for (int i = 0; i < request->fetch_count; i++) {
         request->fetched[i] = plan->last[i];
@@ -617,8 +619,6 @@ void troupe_request_unref(struct troupe_request *request)
     for (int i = 0; i < request->fetch_count; i++)
         troupe_tensor_unref(request->fetched[i]);
     pthread_mutex_destroy(&request->lock);
-    free(request->feeds);
-    free(request->fetched);
     free(request->failure.message);
     free(request->message);
     free(request);

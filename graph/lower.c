@@ -403,8 +403,10 @@ static enum troupe_status copy_stand_in(const struct troupe_function *function, 
     enum troupe_status status;
     int number;
 
-    for (char *at = name; at != NULL && *at != '\0'; at++)
-        *at = *at == ':' ? '_' : *at;
+    for (char *at = name; at != NULL && *at != '\0'; at++) {
+        if (*at == ':')
+            *at = '_';
+    }
     for (int i = 1; name != NULL && (troupe_graph_find(copy, name) >= 0 ||
                                      (troupe_graph_find(function->body, name) >= 0 &&
                                       strcmp(name, node->name) != 0));

@@ -12,7 +12,7 @@
 #include "graph/library.h"
 
 /* More nodes than this from the bodies of functions are refused. */
-#define TROUPE_LOWERED_NODES_MAX 1000000
+#define TROUPE_LOWERED_NODES_MAX 250000
 
 /* Before inference: sets the attrs of calls that follow from the signatures of their functions,
  * in the graph and in all bodies. An unknown function is reported, and its node loses its

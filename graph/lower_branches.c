@@ -146,7 +146,6 @@ static enum troupe_status end_branch(struct branching *branching, int branch,
 
 static enum troupe_status make_branch(struct branching *branching, int branch)
 {
-    struct troupe_value choice = TROUPE_VALUE_NONE;
     struct troupe_inlining inlining = {.function = branching->call->functions[branch],
                                        .args = branching->taken,
                                        .outputs =
@@ -160,9 +159,10 @@ static enum troupe_status make_branch(struct branching *branching, int branch)
     inlining.name = name;
     status = split(branching, branch);
     if (status == TROUPE_OK) {
-        choice = branching->taken[branching->argument_count];
-        struct troupe_glue glue = {
-            .op = "Identity", .name = "pivot", .inputs = {choice}, .input_count = 1};
+        struct troupe_glue glue = {.op = "Identity",
+                                   .name = "pivot",
+                                   .inputs = {branching->taken[branching->argument_count]},
+                                   .input_count = 1};
 
         status = troupe_lower_glue_at(branching->lowering, branching->call, &glue, branch, &pivot);
         inlining.pivot = pivot;
@@ -178,7 +178,7 @@ static enum troupe_status make_branch(struct branching *branching, int branch)
 
 /* Merges one value of each branch. */
 static enum troupe_status merge(struct branching *branching, const char *name, int index,
-                                const struct troupe_value *values, int stride, int *out)
+                                const struct troupe_value *values, size_t stride, int *out)
 {
     struct troupe_glue glue = {
         .op = "Merge", .name = name, .inputs = {values[0]}, .input_count = 1};
@@ -186,8 +186,8 @@ static enum troupe_status merge(struct branching *branching, const char *name, i
         troupe_lower_glue_at(branching->lowering, branching->call, &glue, index, out);
 
     for (int i = 1; i < branching->branch_count && status == TROUPE_OK; i++)
-        status =
-            troupe_node_add_input(&branching->lowering->graph->nodes[*out], values[i * stride]);
+        status = troupe_node_add_input(&branching->lowering->graph->nodes[*out],
+                                       values[(size_t)i * stride]);
     return status;
 }
 
@@ -198,7 +198,7 @@ static enum troupe_status finish(struct branching *branching)
     enum troupe_status status = done != NULL ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
 
     for (int i = 0; i < count && status == TROUPE_OK; i++) {
-        status = merge(branching, "merge", i, branching->outputs + i, count, &number);
+        status = merge(branching, "merge", i, branching->outputs + i, (size_t)count, &number);
         branching->merged[i] = (struct troupe_value){number, 0};
     }
     if (status == TROUPE_OK && (branching->has_effects || count == 0)) {

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/memory.h"
+#include "graph/library.h"
 #include "graph/literal.h"
 #include "graph/load_base64.h"
 #include "graph/node.h"
@@ -240,6 +241,59 @@ static json_t *node_to_json(const struct troupe_graph *graph, const struct troup
     return json;
 }
 
+/* An input or output of a function; takes `json`. */
+static json_t *declaration_to_json(json_t *json, enum troupe_dtype dtype,
+                                   const struct troupe_shape *shape)
+{
+    (void)json_object_set_new(json, "dtype", json_string(troupe_dtype_name(dtype)));
+    (void)json_object_set_new(json, "shape", shape_to_json(shape));
+    return json;
+}
+
+static json_t *value_to_json(const struct troupe_graph *graph, struct troupe_value value)
+{
+    const char *name = graph->nodes[value.node].name;
+
+    return value.port == 0 ? json_string(name) : json_sprintf("%s:%d", name, value.port);
+}
+
+static json_t *function_to_json(const struct troupe_function *function)
+{
+    json_t *inputs = json_array(), *outputs = json_array(), *nodes = json_array();
+    const struct troupe_graph *body = function->body;
+
+    for (int i = 0; i < function->input_count; i++) {
+        const struct troupe_node *input = &body->nodes[function->inputs[i]];
+
+        (void)json_array_append_new(
+            inputs, declaration_to_json(json_pack("{s:s}", "name", input->name),
+                                        input->output_dtypes[0], &input->output_shapes[0]));
+    }
+    for (int i = 0; i < function->output_count; i++) {
+        const struct troupe_function_output *output = &function->outputs[i];
+
+        (void)json_array_append_new(
+            outputs, declaration_to_json(json_pack("{s:s, s:o}", "name", output->name, "value",
+                                                   value_to_json(body, output->value)),
+                                         output->dtype, &output->shape));
+    }
+    for (int i = 0; i < body->node_count; i++) {
+        if (body->nodes[i].schema->op->flow != TROUPE_FLOW_ARG)
+            (void)json_array_append_new(nodes, node_to_json(body, &body->nodes[i]));
+    }
+    return json_pack("{s:s, s:o, s:o, s:o}", "name", function->name, "input", inputs, "output",
+                     outputs, "node", nodes);
+}
+
+static json_t *library_to_json(const struct troupe_library *library)
+{
+    json_t *functions = json_array();
+
+    for (int i = 0; i < library->count; i++)
+        (void)json_array_append_new(functions, function_to_json(&library->functions[i]));
+    return json_pack("{s:o}", "function", functions);
+}
+
 static json_t *strings_to_json(char *const *strings, int count)
 {
     json_t *list = json_array();
@@ -306,6 +360,8 @@ static json_t *sections_to_json(const struct troupe_graph *graph)
 
     if (graph->seed != 0 && graph->seed <= INT64_MAX)
         (void)json_object_set_new(root, "seed", json_integer((json_int_t)graph->seed));
+    if (graph->library != NULL)
+        (void)json_object_set_new(root, "library", library_to_json(graph->library));
     if (sections == NULL)
         return root;
     /* A graph in which the section was carried out has the node that it makes. */

@@ -17,6 +17,15 @@ static const struct level levels[] = {
     {"loss optimizer variables", "train", "{\"node\": [], \"train\": {", "}}"},
     {"run steps every after with until timeout staleness examples show mean", "loop",
      "{\"node\": [], \"loop\": {\"l\": {", "}}}"},
+    {"function gradient registeredGradients", "library", "{\"node\": [], \"library\": {", "}}"},
+    {"name input output node", "function",
+     "{\"node\": [], \"library\": {\"function\": [{\"name\": \"f\", ", "}]}}"},
+    {"name dtype shape", "function_input",
+     "{\"node\": [], \"library\": {\"function\": [{\"name\": \"f\", \"node\": [], \"input\": [{",
+     "}]}]}}"},
+    {"name value dtype shape", "function_output",
+     "{\"node\": [], \"library\": {\"function\": [{\"name\": \"f\", \"node\": [], \"output\": [{",
+     "}]}]}}"},
 };
 
 static bool is_unknown(const struct level *level, const char *key)
