@@ -346,6 +346,7 @@ static void inside_step(void *context, int64_t step, struct troupe_tensor *const
     CHECK(troupe_session_start(inside->session, &run, &other) == TROUPE_FAILED_PRECONDITION);
     CHECK(troupe_request_wait(inside->request, NULL, NULL) == TROUPE_FAILED_PRECONDITION);
     CHECK(strstr(troupe_status_message(), "from inside an actor"));
+    troupe_session_close(inside->session); /* is refused, with a line in the log */
     if (step == 2)
         troupe_request_cancel(inside->request); /* this one does not wait */
 }
@@ -367,27 +368,47 @@ static void wait_inside(int rank, struct troupe_session *session, enum troupe_st
 
 static void slow_step(void *context, int64_t step, struct troupe_tensor *const *fetched)
 {
-    struct troupe_request *const *request = context;
+    struct inside *inside = context;
     (void)fetched;
     if (step != 1)
         return;
-    /* Until the watchdog has ended the run. */
-    while (!atomic_load(&(*request)->drains))
+    while (!atomic_load(&inside->is_started))
+        nap(1);
+    /* Until the run is interrupted. */
+    while (!atomic_load(&inside->request->drains))
         nap(10);
 }
 
 static void stalled(int rank, struct troupe_session *session, enum troupe_status opened)
 {
     CHECK(opened == TROUPE_OK && rank == 0);
-    struct troupe_request *request = NULL;
+    struct inside inside = {.session = session};
     struct troupe_run run = run_of(fetch_y, NULL, 100);
     run.on_step = slow_step;
-    run.on_step_context = &request;
-    CHECK(troupe_session_start(session, &run, &request) == TROUPE_OK);
-    CHECK(troupe_request_wait(request, NULL, NULL) == TROUPE_DEADLINE_EXCEEDED);
+    run.on_step_context = &inside;
+    CHECK(troupe_session_start(session, &run, &inside.request) == TROUPE_OK);
+    atomic_store(&inside.is_started, true);
+    CHECK(troupe_request_wait(inside.request, NULL, NULL) == TROUPE_DEADLINE_EXCEEDED);
     CHECK(strstr(troupe_status_message(), "stalled: no firing has completed for "));
     CHECK(strstr(troupe_status_message(), "the fetch on rank 0 has all its inputs in step 1"));
-    troupe_request_free(request);
+    troupe_request_free(inside.request);
+    (void)value_of(session);
+}
+
+/* A stop that the steps in flight do not let take effect becomes a cancellation. */
+static void stopped_in_step(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK && rank == 0);
+    struct inside inside = {.session = session};
+    struct troupe_run run = run_of(fetch_y, NULL, 100);
+    run.on_step = slow_step;
+    run.on_step_context = &inside;
+    CHECK(troupe_session_start(session, &run, &inside.request) == TROUPE_OK);
+    atomic_store(&inside.is_started, true);
+    troupe_session_stop(session);
+    CHECK(troupe_request_wait(inside.request, NULL, NULL) == TROUPE_CANCELLED);
+    CHECK(strncmp(troupe_status_message(), "stopped", 7) == 0);
+    troupe_request_free(inside.request);
     (void)value_of(session);
 }
 
@@ -450,6 +471,8 @@ int main(void)
         ranks_run(1, workers, counter_on(0), NULL, false, stalled);
         ranks_run(3, workers, counter_on(2), NULL, false, stalled);
         ranks_options.watchdog_ms = -1;
+        ranks_run(1, workers, counter_on(0), NULL, false, stopped_in_step);
+        ranks_run(3, workers, counter_on(2), NULL, false, stopped_in_step);
         for (int ranks = 2; ranks <= 4; ranks++) {
             snprintf(graph, sizeof(graph), crossed, ranks - 1);
             ranks_run(ranks, workers, graph, NULL, ranks % 2 == 0, deadlocked);
