@@ -185,6 +185,18 @@ static bool deque_steal_one(struct troupe_deque *deque, int64_t top, struct trou
                                                    memory_order_relaxed);
 }
 
+struct troupe_task *troupe_deque_take_oldest(struct troupe_deque *deque)
+{
+    int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
+    struct troupe_task *task = NULL;
+
+    /* Relaxed: the owner's own. */
+    if (top >= atomic_load_explicit(&deque->bottom, memory_order_relaxed))
+        return NULL;
+    /* The owner is a thief like the others here, whether there are any or not. */
+    return deque_steal_one(deque, top, &task) ? task : NULL;
+}
+
 int troupe_deque_steal(struct troupe_deque *deque, struct troupe_task **tasks)
 {
     int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);

@@ -24,6 +24,9 @@
 #define NAP_IDLE_SHARE 16
 /* Every so many searches the injected tasks go first, so that a busy worker cannot starve them. */
 #define INJECTED_PERIOD 61
+/* Once between, the worker's own oldest task goes first: newest first alone, a run without an end
+ * would keep the worker from all others. */
+#define OLDEST_PHASE 30
 /* A driver with a deadline reads the clock every so many tasks. */
 #define DEADLINE_PERIOD 16
 
@@ -175,6 +178,8 @@ static struct troupe_task *worker_find(struct troupe_worker *worker)
     worker->ticks++;
     if (worker->ticks % INJECTED_PERIOD == 0)
         task = worker_take_injected(worker);
+    else if (worker->ticks % INJECTED_PERIOD == OLDEST_PHASE)
+        task = troupe_deque_take_oldest(&worker->deque);
     if (task == NULL)
         task = troupe_worker_take(worker);
     if (task == NULL)
