@@ -85,6 +85,13 @@ class Loops(support.Case):
             got = self.result("run", f"{G}/loop_growing.json", "--feed", f"n={n}", "--fetch", "y")
             self.assertEqual(got, {"y": y})
 
+    def test_a_loop_changes_state_in_every_iteration(self):
+        for steps, total in ((1, 0), (2, 10), (5, 40)):
+            for ranks in (0, 2):
+                got = self.result("run", f"{G}/loop_state.json", "--fetch", "loop", "--fetch",
+                                  "total", "--steps", str(steps), ranks=ranks)
+                self.assertEqual(got, {"loop": 4, "total": total})
+
     def test_the_loop_of_a_real_model(self):
         graph = "tests/unit/graph/graphs/handtrack_loop.json"
         for ranks in (0, 2):
