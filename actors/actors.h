@@ -42,4 +42,15 @@ void troupe_stage_size_get(const struct troupe_stage *stage, struct troupe_stage
  * free() frees; NULL without memory. */
 char *troupe_stage_describe_stall(const struct troupe_stage *stage, int limit);
 
+/* A number that changes when firings complete, those inside of frames included (but for a chance
+ * of 2^-64). Takes time in proportion to the actors and iterations in flight. Any thread. */
+uint64_t troupe_stage_activity(const struct troupe_stage *stage);
+/* Calls `visit` for each actor and iteration in flight whose inputs are all there, with the context
+ * of the actor, NULL for a frame (whose inside is not looked into): `is_complete` says that it has
+ * fired, else it fires, or is deferred. False without memory. Exact while nothing fires. */
+typedef void troupe_stage_begun_fn(void *context, void *actor_context, uint64_t iteration,
+                                   bool is_complete);
+TROUPE_MUST_USE bool troupe_stage_each_begun(const struct troupe_stage *stage,
+                                             troupe_stage_begun_fn *visit, void *context);
+
 #endif

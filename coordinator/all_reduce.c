@@ -1,20 +1,29 @@
 /* The AllReduce actor: packs its inputs into one buffer, runs a ring schedule, unpacks.
  *
  * One more element of the buffer counts the ranks whose inputs are dead, so that a failure on one
- * rank reaches the others as dead outputs instead of a wait. Invariant: it runs in every iteration
- * on every rank of its group, one run at a time (an edge of distance 1 to itself). */
+ * rank reaches the others as dead outputs instead of a wait. Invariant: the schedule is run in
+ * every iteration on every rank of its group, once at a time.
+ *
+ * When the run is interrupted, firings do not wait for the schedule: ranks may have come to several
+ * AllReduces in different order, and would wait for one another. It goes on behind them, so that no
+ * message stays without its partner, and the run ends after it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "coordinator/plan.h"
+#include "coordinator/run.h"
 #include "ops/tensor.h"
 #include "transport/collective.h"
 
 struct all_reduce_part {
     struct troupe_plan_part part;
     struct troupe_collective *collective;
-    struct troupe_firing *firing;
+
+    pthread_mutex_t lock;         /* guards the next three */
+    struct troupe_firing *firing; /* that waits for the schedule; NULL: none */
+    bool is_running;              /* the schedule */
+    int owed;                     /* iterations that gave up before theirs was started */
+
     struct troupe_payload **outputs;
     enum troupe_dtype dtype;
     int64_t elements; /* of all inputs */
@@ -102,36 +111,101 @@ static enum troupe_status unpack(struct all_reduce_part *self)
     return TROUPE_OK;
 }
 
-static void all_reduce_done(void *context, enum troupe_status status)
+static void all_reduce_done(void *context, enum troupe_status status);
+
+static void start_dead(struct all_reduce_part *self)
 {
-    struct all_reduce_part *self = context;
+    memset(self->buffer, 0, (size_t)self->elements * troupe_dtype_size(self->dtype));
+    set_last(self, 1);
+    troupe_collective_start(self->collective, self->buffer, self->elements + 1, all_reduce_done,
+                            self);
+}
+
+/* Ends the firing that has waited for the schedule. */
+static void end_firing(struct all_reduce_part *self, struct troupe_firing *firing,
+                       enum troupe_status status)
+{
     if (status != TROUPE_OK) {
-        troupe_firing_complete(self->firing, status, "the all-reduce lost a rank", NULL);
+        troupe_firing_complete(firing, status, "the all-reduce lost a rank", NULL);
     } else if (get_last(self) > 0) {
-        troupe_firing_complete(self->firing, TROUPE_ABORTED, "a failure on another rank", NULL);
+        troupe_firing_complete(firing, TROUPE_ABORTED, "a failure on another rank", NULL);
     } else {
         if (self->is_mean)
             scale(self);
         status = unpack(self);
-        troupe_firing_complete(self->firing, status, troupe_status_message(),
+        troupe_firing_complete(firing, status, troupe_status_message(),
                                status == TROUPE_OK ? self->outputs : NULL);
     }
+}
+
+static void all_reduce_done(void *context, enum troupe_status status)
+{
+    struct all_reduce_part *self = context;
+    struct troupe_request *request = self->part.plan->request;
+    pthread_mutex_lock(&self->lock);
+    struct troupe_firing *firing = self->firing;
+    bool goes_on = self->owed > 0;
+    self->firing = NULL;
+    self->owed -= goes_on;
+    self->is_running = goes_on;
+    pthread_mutex_unlock(&self->lock);
+    if (goes_on)
+        start_dead(self);
+    if (firing)
+        end_firing(self, firing, status);
+    else
+        troupe_request_drop_duty(request);
+}
+
+/* Leaves the schedule to itself: it is a duty of the run, no longer of the firing. */
+static void all_reduce_release(struct troupe_plan_part *part, uint64_t first)
+{
+    struct all_reduce_part *self = (struct all_reduce_part *)(void *)part;
+    if (first > 0)
+        return; /* the other ranks come to it */
+    pthread_mutex_lock(&self->lock);
+    struct troupe_firing *firing = self->firing;
+    self->firing = NULL;
+    if (firing)
+        troupe_request_take_duty(part->plan->request);
+    pthread_mutex_unlock(&self->lock);
+    if (firing)
+        troupe_firing_complete(firing, TROUPE_ABORTED, "the run was interrupted", NULL);
+}
+
+/* A firing of an interrupted run: owes the other ranks its part of the schedule. */
+static enum troupe_status give_up(struct all_reduce_part *self)
+{
+    troupe_request_take_duty(self->part.plan->request);
+    pthread_mutex_lock(&self->lock);
+    bool starts = !self->is_running;
+    self->is_running = true;
+    self->owed += !starts;
+    pthread_mutex_unlock(&self->lock);
+    if (starts)
+        start_dead(self);
+    return troupe_status_fail(TROUPE_ABORTED, "the run was interrupted");
 }
 
 static enum troupe_status all_reduce_behave(void *context, struct troupe_firing *firing)
 {
     struct all_reduce_part *self = context;
     const struct troupe_node *node = &self->part.plan->session->graph->nodes[self->part.node];
-    if (troupe_firing_is_dead(firing)) {
-        size_t element = troupe_dtype_size(self->dtype);
-        memset(self->buffer, 0, (size_t)self->elements * element);
-        set_last(self, 1);
-    } else {
+    bool is_dead = troupe_firing_is_dead(firing);
+    if (is_dead && atomic_load(&self->part.plan->request->drains))
+        return give_up(self);
+    /* The inputs may be gone as soon as the watch can see the firing. */
+    if (!is_dead)
         pack(self, troupe_firing_inputs(firing), node->input_count);
-    }
+    pthread_mutex_lock(&self->lock);
     self->firing = troupe_firing_defer(firing);
-    troupe_collective_start(self->collective, self->buffer, self->elements + 1, all_reduce_done,
-                            self);
+    self->is_running = true;
+    pthread_mutex_unlock(&self->lock);
+    if (is_dead)
+        start_dead(self);
+    else
+        troupe_collective_start(self->collective, self->buffer, self->elements + 1, all_reduce_done,
+                                self);
     return TROUPE_OK;
 }
 
@@ -139,6 +213,7 @@ static void all_reduce_destroy(struct troupe_plan_part *part)
 {
     struct all_reduce_part *self = (struct all_reduce_part *)(void *)part;
     troupe_collective_destroy(self->collective);
+    pthread_mutex_destroy(&self->lock);
     free(self->outputs);
     free(self->buffer);
     free(self);
@@ -211,7 +286,13 @@ enum troupe_status troupe_all_reduce_part_create(struct troupe_plan *plan, int n
     struct all_reduce_part *self = troupe_calloc(1, sizeof(*self));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    self->part = (struct troupe_plan_part){plan, number, all_reduce_destroy};
+    self->part = (struct troupe_plan_part){.plan = plan,
+                                           .node = number,
+                                           .destroy = all_reduce_destroy,
+                                           .release = all_reduce_release,
+                                           .role = TROUPE_PART_COLLECTIVE,
+                                           .tag = tag};
+    pthread_mutex_init(&self->lock, NULL);
     self->dtype = node->output_dtypes[0];
     const struct troupe_attr *reduction =
         troupe_attr_find(node->attrs, node->attr_count, "reduction");

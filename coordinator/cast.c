@@ -98,6 +98,8 @@ static enum troupe_status add_node(struct troupe_caster *caster, int number)
     struct troupe_actor_spec spec = {0};
     struct troupe_plan_part *part;
     enum troupe_status status;
+    if (node->schema->op->flow == TROUPE_FLOW_CALL)
+        return troupe_cast_add_call(caster, number);
     if (troupe_node_is_all_reduce(node))
         status = troupe_all_reduce_part_create(caster->plan, number, all_reduce_tag(caster, number),
                                                &part, &spec);
@@ -270,6 +272,7 @@ static bool has_own_actor(const struct troupe_caster *caster, int number)
     const struct troupe_node *node = &caster->graph->nodes[number];
     return node->rank == caster->rank && !troupe_node_has_no_place(node) &&
            node->schema->op->flow != TROUPE_FLOW_EXIT &&
+           node->schema->op->flow != TROUPE_FLOW_ARG &&
            !caster->plan->partition.use.is_head[number];
 }
 

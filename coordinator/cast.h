@@ -3,6 +3,7 @@
 #define TROUPE_COORDINATOR_CAST_H
 
 #include "coordinator/plan.h"
+#include "graph/splice.h"
 
 /* What updates a variable within a frame, in order. */
 struct troupe_cast_order {
@@ -51,6 +52,11 @@ TROUPE_MUST_USE enum troupe_status troupe_cast_add_frames(struct troupe_caster *
 TROUPE_MUST_USE enum troupe_status troupe_cast_connect_frames(struct troupe_caster *caster);
 TROUPE_MUST_USE enum troupe_status troupe_cast_stages(struct troupe_caster *caster);
 void troupe_cast_close_frames(struct troupe_caster *caster);
+
+/* The function that a frame is the body of; NULL for a loop. */
+const struct troupe_function *troupe_cast_function(const struct troupe_caster *caster, int frame);
+/* A node that calls a function, as the frame of the function. */
+TROUPE_MUST_USE enum troupe_status troupe_cast_add_call(struct troupe_caster *caster, int number);
 
 /* cast_state.c: an actor of `frame` updates a variable, after all that did before; an actor must
  * fire in the order of steps. The edges from step to step come last. */

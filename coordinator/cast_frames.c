@@ -22,10 +22,21 @@ static bool has_exit(const struct troupe_caster *caster, int exit)
     return caster->plan->partition.keep[exit] && caster->graph->nodes[exit].rank == caster->rank;
 }
 
+const struct troupe_function *troupe_cast_function(const struct troupe_caster *caster, int frame)
+{
+    int function = frame_of(caster, frame)->function;
+    return function > 0 ? &caster->graph->library->functions[function - 1] : NULL;
+}
+
 static enum troupe_status open_frame(struct troupe_caster *caster, int number)
 {
     const struct troupe_frame *frame = frame_of(caster, number);
+    const struct troupe_function *function = troupe_cast_function(caster, number);
     struct troupe_cast_frame *cast = &caster->frames[number];
+    if (function) {
+        cast->argument_count = function->input_count;
+        cast->result_count = function->output_count;
+    }
     for (int i = 0; i < frame->enters.count; i++)
         if (is_entered(caster, frame->enters.nodes[i]))
             caster->number_of_node[frame->enters.nodes[i]] = cast->argument_count++;
@@ -84,6 +95,53 @@ static enum troupe_status add_results(struct troupe_caster *caster, int number)
                 caster->number_of_node[exit], &caster->actor_of_node[exit]);
     }
     return status;
+}
+
+/* A function's inputs are actors inside; its outputs are results. */
+static enum troupe_status add_inputs(struct troupe_caster *caster, int number)
+{
+    const struct troupe_function *function = troupe_cast_function(caster, number);
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < function->input_count && status == TROUPE_OK; i++)
+        status = troupe_stage_add_argument(caster->frames[number].stage,
+                                           caster->graph->nodes[function->inputs[i]].name, i,
+                                           &caster->actor_of_node[function->inputs[i]]);
+    return status;
+}
+
+static enum troupe_status connect_outputs(struct troupe_caster *caster, int number)
+{
+    const struct troupe_function *function = troupe_cast_function(caster, number);
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < function->output_count && status == TROUPE_OK; i++) {
+        int result;
+        status = troupe_stage_add_result(caster->frames[number].stage, function->outputs[i].name, i,
+                                         &result);
+        if (status == TROUPE_OK)
+            status = troupe_cast_connect(caster, number, function->outputs[i].value, result, 0);
+    }
+    return status;
+}
+
+enum troupe_status troupe_cast_add_call(struct troupe_caster *caster, int number)
+{
+    const struct troupe_node *node = &caster->graph->nodes[number];
+    const struct troupe_frames *frames = caster->plan->partition.frames;
+    const struct troupe_function *called = troupe_node_called(caster->graph, node);
+    struct troupe_plan_part *part;
+    enum troupe_status status = troupe_frame_part_create(caster->plan, number, &part);
+    if (status == TROUPE_OK)
+        status = troupe_plan_keep_part(caster->plan, part);
+    if (status != TROUPE_OK)
+        return status;
+    struct troupe_frame_spec spec = {
+        .name = node->name,
+        .body = caster->frames[1 + (called - caster->graph->library->functions)].stage,
+        .context = part,
+        .priority = caster->height[number],
+        .ticket = -1};
+    return troupe_stage_add_frame(caster->frames[frames->frame_of[number]].stage, &spec,
+                                  &caster->actor_of_node[number]);
 }
 
 /* By node: a head whose value_index somebody reads. */
@@ -162,6 +220,10 @@ enum troupe_status troupe_cast_add_frames(struct troupe_caster *caster)
     for (int i = 1; i < partition->frames->count && status == TROUPE_OK; i++) {
         if (!caster->frames[i].stage)
             continue;
+        if (troupe_cast_function(caster, i)) {
+            status = add_inputs(caster, i);
+            continue;
+        }
         status = add_arguments(caster, i);
         if (status == TROUPE_OK)
             status = add_results(caster, i);
@@ -232,6 +294,10 @@ enum troupe_status troupe_cast_connect_frames(struct troupe_caster *caster)
     for (int i = 1; i < caster->plan->partition.frames->count && status == TROUPE_OK; i++) {
         if (!caster->frames[i].stage)
             continue;
+        if (troupe_cast_function(caster, i)) {
+            status = connect_outputs(caster, i);
+            continue;
+        }
         status = connect_goes_on(caster, i);
         if (status == TROUPE_OK)
             status = connect_heads(caster, i);

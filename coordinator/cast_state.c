@@ -46,6 +46,7 @@ static struct troupe_cast_order *order_of(struct troupe_cast_frame *frame, int o
 enum troupe_status troupe_cast_update(struct troupe_caster *caster, int frame, int actor, int owner)
 {
     enum troupe_status status = TROUPE_OK;
+    /* A function that calls itself names no variable (graph/splice.h): these frames are loops. */
     for (; frame > 0 && status == TROUPE_OK; frame = parent_of(caster, frame)) {
         struct troupe_cast_order *order = order_of(&caster->frames[frame], owner);
         if (!order)
@@ -66,7 +67,9 @@ enum troupe_status troupe_cast_in_order(struct troupe_caster *caster, int frame,
 {
     enum troupe_status status =
         troupe_stage_connect(caster->frames[frame].stage, actor, -1, actor, -1, 1);
-    for (; frame > 0 && status == TROUPE_OK && !caster->frames[frame].is_ordered;
+    /* Calls of functions are in order themselves. */
+    for (; frame > 0 && status == TROUPE_OK && !caster->frames[frame].is_ordered &&
+           !troupe_cast_function(caster, frame);
          frame = parent_of(caster, frame)) {
         struct troupe_stage *around = caster->frames[parent_of(caster, frame)].stage;
         caster->frames[frame].is_ordered = true;

@@ -31,7 +31,8 @@ enum troupe_status troupe_feed_part_create(struct troupe_plan *plan, int feed,
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
     int node = plan->signature.feeds[feed].node;
-    self->part = (struct troupe_plan_part){plan, node, feed_part_destroy};
+    self->part =
+        (struct troupe_plan_part){.plan = plan, .node = node, .destroy = feed_part_destroy};
     self->feed = feed;
     spec->name = plan->session->graph->nodes[node].name;
     spec->behave = feed_behave;
@@ -86,7 +87,7 @@ enum troupe_status troupe_fetch_part_create(struct troupe_plan *plan, struct tro
     struct troupe_plan_part *self = troupe_calloc(1, sizeof(*self));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    *self = (struct troupe_plan_part){plan, -1, fetch_part_destroy};
+    *self = (struct troupe_plan_part){.plan = plan, .node = -1, .destroy = fetch_part_destroy};
     spec->name = "fetch";
     spec->behave = fetch_behave;
     spec->takes_dead = true;

@@ -42,7 +42,8 @@ enum troupe_status troupe_head_part_create(struct troupe_plan *plan,
     struct head_part *self = troupe_calloc(1, sizeof(*self));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    self->part = (struct troupe_plan_part){plan, merge->node, part_destroy};
+    self->part =
+        (struct troupe_plan_part){.plan = plan, .node = merge->node, .destroy = part_destroy};
     self->uses_index = uses_index;
     self->first_index = merge->enter_input;
     self->next_index = merge->next_input;
@@ -76,7 +77,7 @@ enum troupe_status troupe_goes_on_part_create(struct troupe_plan *plan, int loop
     struct troupe_plan_part *self = troupe_calloc(1, sizeof(*self));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    *self = (struct troupe_plan_part){plan, loop_cond, part_destroy};
+    *self = (struct troupe_plan_part){.plan = plan, .node = loop_cond, .destroy = part_destroy};
     spec->name = plan->session->graph->nodes[loop_cond].name;
     spec->behave = goes_on_behave;
     spec->context = self;
@@ -93,7 +94,7 @@ enum troupe_status troupe_frame_part_create(struct troupe_plan *plan, int loop_c
     struct troupe_plan_part *self = troupe_calloc(1, sizeof(*self));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    *self = (struct troupe_plan_part){plan, loop_cond, part_destroy};
+    *self = (struct troupe_plan_part){.plan = plan, .node = loop_cond, .destroy = part_destroy};
     *out = self;
     return TROUPE_OK;
 }

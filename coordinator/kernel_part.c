@@ -135,7 +135,8 @@ enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int numbe
     struct kernel_part *self = troupe_calloc(1, sizeof(*self));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    self->part = (struct troupe_plan_part){plan, number, kernel_part_destroy};
+    self->part =
+        (struct troupe_plan_part){.plan = plan, .node = number, .destroy = kernel_part_destroy};
     troupe_kernel_describe(graph, number, &self->kernel);
     enum troupe_status status = bind_inputs(self, node);
     if (status != TROUPE_OK)

@@ -1,5 +1,5 @@
 /* Letters: control messages between the ranks of a session. Invariant: a letter is either handled
- * by the run in progress as it comes, or kept in order until somebody awaits its kind. */
+ * by a run in progress as it comes, or kept in order until somebody awaits its kind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,8 @@ void troupe_runtime_receive(void *context, int from, uint32_t kind, const void *
     if (bytes > 0)
         memcpy(letter->data, data, bytes);
     pthread_mutex_lock(&runtime->lock);
-    if (runtime->session && troupe_run_receive(runtime->session, kind, data, bytes)) {
+    if (runtime->session && (troupe_run_receive(runtime->session, kind, data, bytes) ||
+                             troupe_watch_receive(runtime->session, from, kind, data, bytes))) {
         free(letter);
     } else {
         if (runtime->last)
@@ -68,8 +69,9 @@ void troupe_runtime_drop_letters(struct troupe_runtime *runtime)
     runtime->last = NULL;
 }
 
-static struct troupe_letter *take_letter(struct troupe_runtime *runtime, uint32_t kind)
+struct troupe_letter *troupe_session_take(struct troupe_session *session, uint32_t kind)
 {
+    struct troupe_runtime *runtime = session->runtime;
     pthread_mutex_lock(&runtime->lock);
     atomic_store(&runtime->letter_came, 0);
     struct troupe_letter *before = NULL, *letter = runtime->first;
@@ -95,7 +97,7 @@ enum troupe_status troupe_session_await(struct troupe_session *session, uint32_t
     enum troupe_status status = TROUPE_OK;
     struct troupe_letter *letter;
     troupe_runtime_await(session->runtime);
-    while (!(letter = take_letter(session->runtime, kind)) && status == TROUPE_OK)
+    while (!(letter = troupe_session_take(session, kind)) && status == TROUPE_OK)
         status = troupe_pool_drive(session->runtime->pool, &session->runtime->letter_came, 0);
     troupe_runtime_unawait(session->runtime);
     if (!letter)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/splice.h"
 
 int troupe_signature_feed(const struct troupe_signature *signature, struct troupe_value value)
 {
@@ -96,12 +97,16 @@ static void walk_inputs(struct walk *walk, int number)
         walk_push(walk, node->controls[i]);
 }
 
-/* A frame needs whoever says when it ends. */
+/* A loop needs whoever says when it ends, a call all of its function. */
 static void walk_frame(struct walk *walk, int number)
 {
-    int frame = walk->frames->frame_of[number];
-    if (frame > 0)
-        walk_push(walk, walk->frames->frames[frame].loop_cond);
+    const struct troupe_frame *frame = &walk->frames->frames[walk->frames->frame_of[number]];
+    const struct troupe_function *called =
+        troupe_node_called(walk->graph, &walk->graph->nodes[number]);
+    if (frame->loop_cond >= 0)
+        walk_push(walk, frame->loop_cond);
+    for (int i = 0; called && i < called->node_count; i++)
+        walk_push(walk, called->first + i);
 }
 
 static enum troupe_status find_groups(struct walk *walk)
@@ -185,9 +190,10 @@ static enum troupe_status check_signature(const struct troupe_graph *graph,
         return TROUPE_OK;
     char text[TROUPE_NODE_TEXT_MAX];
     return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                              "%s is inside of loop \"%s\" and cannot be %s: only what leaves the "
-                              "loop through an Exit can",
+                              "%s is inside of %s \"%s\" and cannot be %s: only what comes out of "
+                              "it can",
                               troupe_node_describe(graph, node, text),
+                              graph->nodes[node].function > 0 ? "function" : "loop",
                               frames->frames[frames->frame_of[node]].name, what);
 }
 

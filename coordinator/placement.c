@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "coordinator/partition.h"
 #include "graph/sections.h"
+#include "graph/splice.h"
 
 struct placer {
     struct troupe_graph *graph;
@@ -156,6 +157,24 @@ static enum troupe_status colocate_input(struct placer *placer, int node, int in
     return TROUPE_OK;
 }
 
+/* A function that calls itself is in one place with all its calls. */
+static enum troupe_status colocate_functions(struct placer *placer)
+{
+    const struct troupe_graph *graph = placer->graph;
+    enum troupe_status status = TROUPE_OK;
+    for (int i = 0; i < graph->node_count && status == TROUPE_OK; i++) {
+        const struct troupe_node *node = &graph->nodes[i];
+        if (!placer->keep[i])
+            continue;
+        if (node->function > 0)
+            status = join(placer, graph->library->functions[node->function - 1].first, i);
+        const struct troupe_function *called = troupe_node_called(graph, node);
+        if (called && status == TROUPE_OK)
+            status = join(placer, called->first, i);
+    }
+    return status;
+}
+
 static enum troupe_status colocate(struct placer *placer)
 {
     struct troupe_graph *graph = placer->graph;
@@ -272,6 +291,8 @@ static enum troupe_status place_all(struct placer *placer)
         status = read_constraints(placer);
     if (status == TROUPE_OK)
         status = colocate(placer);
+    if (status == TROUPE_OK)
+        status = colocate_functions(placer);
     if (status == TROUPE_OK)
         status = troupe_graph_sort(graph, placer->order);
     if (status != TROUPE_OK)

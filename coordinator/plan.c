@@ -215,13 +215,12 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
                                      const struct troupe_run *run)
 {
     struct troupe_signature signature;
-    if (troupe_worker_current())
-        return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
-                                  "a run from inside an actor would wait for itself: run from a "
-                                  "thread of your own");
-    if (run->steps < 0)
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "steps is %lld: wants 0 or more",
-                                  (long long)run->steps);
+    if (run->steps < 0 || run->timeout_ms < 0 || run->first_step < 0)
+        return troupe_status_fail(
+            TROUPE_INVALID_ARGUMENT,
+            "steps is %lld, timeout_ms %lld, first_step %lld: each wants 0 or "
+            "more",
+            (long long)run->steps, (long long)run->timeout_ms, (long long)run->first_step);
     enum troupe_status status = signature_make(session->graph, run, &signature);
     if (status != TROUPE_OK)
         return status;
@@ -296,26 +295,54 @@ static enum troupe_status cache_room(struct troupe_session *session)
     return TROUPE_OK;
 }
 
-enum troupe_status troupe_plan_get(struct troupe_session *session, const struct troupe_run *run,
-                                   struct troupe_plan **out)
+/* The `instance`-th plan of a signature; with -1 the first in which no run is in progress. Its
+ * number is *found, which without such a plan is that of the next one to be made. */
+static struct troupe_plan *find_plan(const struct troupe_session *session,
+                                     const struct troupe_signature *signature, int instance,
+                                     int *found)
+{
+    *found = 0;
+    for (int i = 0; i < session->plan_count; i++) {
+        struct troupe_plan *plan = session->plans[i];
+        if (!same_signature(&plan->signature, signature))
+            continue;
+        if (*found == instance || (instance < 0 && !plan->request))
+            return plan;
+        (*found)++;
+    }
+    return NULL;
+}
+
+int troupe_plan_choose(struct troupe_session *session, const struct troupe_run *run)
 {
     struct troupe_signature signature;
+    int found = 0;
+    if (signature_make(session->graph, run, &signature) == TROUPE_OK) {
+        (void)find_plan(session, &signature, -1, &found);
+        signature_fini(&signature);
+    }
+    return found;
+}
+
+enum troupe_status troupe_plan_get(struct troupe_session *session, const struct troupe_run *run,
+                                   int instance, struct troupe_plan **out)
+{
+    struct troupe_signature signature;
+    int found;
     enum troupe_status status = signature_make(session->graph, run, &signature);
     if (status != TROUPE_OK)
         return status;
-    for (int i = 0; i < session->plan_count; i++) {
-        if (same_signature(&session->plans[i]->signature, &signature)) {
-            signature_fini(&signature);
-            *out = session->plans[i];
-            return TROUPE_OK;
-        }
+    struct troupe_plan *plan = find_plan(session, &signature, instance, &found);
+    if (plan) {
+        signature_fini(&signature);
+        *out = plan;
+        return TROUPE_OK;
     }
     status = cache_room(session);
     if (status != TROUPE_OK) {
         signature_fini(&signature);
         return status;
     }
-    struct troupe_plan *plan;
     status = plan_create(session, &signature, &plan);
     if (status != TROUPE_OK)
         return status;

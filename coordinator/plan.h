@@ -6,12 +6,28 @@
 #include "coordinator/partition.h"
 #include "coordinator/session.h"
 
+/* How a part takes part in messages between ranks. */
+enum troupe_part_role {
+    TROUPE_PART_LOCAL = 0,
+    TROUPE_PART_SEND,
+    TROUPE_PART_RECEIVE,
+    TROUPE_PART_COLLECTIVE
+};
+
 /* What a behaviour needs beside its own: the context of every actor starts with one of these. */
 struct troupe_plan_part {
     struct troupe_plan *plan;
     int node; /* the graph node that it stands for, -1 for none */
     /* Frees the part. Required. */
     void (*destroy)(struct troupe_plan_part *self);
+    /* Optional: ends those of its deferred firings from iteration `first` on that wait for others,
+     * as ABORTED: the run has failed there, or (0) was interrupted. Called again and again, from
+     * the watch's thread, until the run is over. */
+    void (*release)(struct troupe_plan_part *self, uint64_t first);
+    enum troupe_part_role role;
+    bool blocks; /* while it is deferred it waits for other firings of the session: in a queue */
+    int tag;     /* names the messages of a part that is not local: the same on every rank */
+    int peer;    /* of a Send and a Receive: the other rank */
 };
 
 struct troupe_plan {
@@ -29,6 +45,7 @@ struct troupe_plan {
     int part_count, part_capacity;
 
     /* Of the run in progress, set before its first iteration is admitted: */
+    struct troupe_request *request;           /* NULL: none */
     uint64_t first_iteration;                 /* of the stage */
     uint64_t first_step;                      /* of the session */
     struct troupe_tensor *const *feed_values; /* borrowed; rank 0 */
@@ -47,11 +64,14 @@ TROUPE_MUST_USE enum troupe_status troupe_fetch_dead(const struct troupe_plan *p
 TROUPE_MUST_USE enum troupe_status troupe_plan_check(const struct troupe_session *session,
                                                      const struct troupe_run *run);
 
-/* The plan of a run, from the cache or newly made. Collective when it is new: the ranks compare
- * hashes of it. */
+/* The plan of a run, from the cache or newly made: the `instance`-th of those with the same
+ * signature. Collective when it is new: the ranks compare hashes of it. The order lock is held. */
 TROUPE_MUST_USE enum troupe_status troupe_plan_get(struct troupe_session *session,
-                                                   const struct troupe_run *run,
+                                                   const struct troupe_run *run, int instance,
                                                    struct troupe_plan **out);
+/* The instance that a new run takes: the first in which none is in progress, or one to be made. The
+ * order lock is held. */
+int troupe_plan_choose(struct troupe_session *session, const struct troupe_run *run);
 void troupe_plan_destroy(struct troupe_plan *plan);
 
 /* cast.c: makes the stage with this rank's actors. */

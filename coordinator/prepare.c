@@ -8,6 +8,7 @@
 #include "coordinator/placement.h"
 #include "coordinator/session.h"
 #include "graph/sections.h"
+#include "graph/splice.h"
 
 static const char *initializer_of(const struct troupe_node *node)
 {
@@ -90,6 +91,8 @@ enum troupe_status troupe_graph_prepare(struct troupe_graph *graph, const char *
     int first = graph->node_count;
     if (status == TROUPE_OK)
         status = add_initializers(graph);
+    if (status == TROUPE_OK)
+        status = troupe_graph_splice(graph);
     if (status == TROUPE_OK)
         status = infer_from(graph, first);
     bool *keep = troupe_calloc((size_t)graph->node_count + 1, sizeof(bool));

@@ -181,7 +181,12 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
         troupe_calloc(1, sizeof(*self) + (size_t)slot_count * sizeof(struct send_slot));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    self->part = (struct troupe_plan_part){plan, crossing->value.node, send_part_destroy};
+    self->part = (struct troupe_plan_part){.plan = plan,
+                                           .node = crossing->value.node,
+                                           .destroy = send_part_destroy,
+                                           .role = TROUPE_PART_SEND,
+                                           .tag = slot_tag(plan, crossing, 0),
+                                           .peer = crossing->to_rank};
     self->crossing = crossing;
     self->slot_count = slot_count;
     for (int i = 0; i < slot_count; i++) {
@@ -403,7 +408,12 @@ enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int numb
         troupe_calloc(1, sizeof(*self) + (size_t)slot_count * sizeof(struct receive_slot));
     if (!self)
         return TROUPE_RESOURCE_EXHAUSTED;
-    self->part = (struct troupe_plan_part){plan, crossing->value.node, receive_part_destroy};
+    self->part = (struct troupe_plan_part){.plan = plan,
+                                           .node = crossing->value.node,
+                                           .destroy = receive_part_destroy,
+                                           .role = TROUPE_PART_RECEIVE,
+                                           .tag = slot_tag(plan, crossing, 0),
+                                           .peer = crossing->from_rank};
     self->crossing = crossing;
     self->slot_count = slot_count;
     for (int i = 0; i < slot_count; i++) {

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "coordinator/plan.h"
 #include "coordinator/run.h"
+#include "coordinator/watch.h"
 #include "coordinator/wire.h"
 #include "graph/file.h"
 #include "graph/sections.h"
@@ -114,10 +114,18 @@ static enum troupe_status initialise(struct troupe_session *session)
         return TROUPE_OK;
     const char *target = TROUPE_INIT_NODE;
     struct troupe_run run = {.targets = &target, .target_count = 1, .steps = 1};
+    struct troupe_run_order order = {.number = ++session->runtime->runs};
+    struct troupe_request *request = NULL;
     struct troupe_plan *plan;
-    enum troupe_status status = troupe_plan_get(session, &run, &plan);
+    pthread_mutex_lock(&session->order);
+    enum troupe_status status = troupe_plan_get(session, &run, order.instance, &plan);
     if (status == TROUPE_OK)
-        status = troupe_run_execute(plan, &run, NULL, NULL);
+        status = troupe_request_begin(plan, &run, &order, &request);
+    pthread_mutex_unlock(&session->order);
+    if (status != TROUPE_OK)
+        return status;
+    status = troupe_request_wait(request, NULL, NULL);
+    troupe_request_free(request);
     session->step = 0;
     return status;
 }
@@ -147,11 +155,18 @@ static enum troupe_status open_here(struct troupe_session *session, const char *
     return status;
 }
 
-static void session_free(struct troupe_session *session)
+/* Messages do not find the session any more. */
+static void session_hide(struct troupe_session *session)
 {
     pthread_mutex_lock(&session->runtime->lock);
     session->runtime->session = NULL;
     pthread_mutex_unlock(&session->runtime->lock);
+}
+
+static void session_free(struct troupe_session *session)
+{
+    session_hide(session);
+    troupe_watch_destroy(session->watch);
     for (int i = 0; i < session->plan_count; i++)
         troupe_plan_destroy(session->plans[i]);
     free(session->plans);
@@ -162,9 +177,10 @@ static void session_free(struct troupe_session *session)
     free(session->resources);
     troupe_name_map_fini(&session->resource_of);
     troupe_session_free_loops(session);
-    troupe_run_state_destroy(session->run);
     troupe_graph_destroy(session->graph);
     free(session->strategy);
+    pthread_mutex_destroy(&session->order);
+    pthread_mutex_destroy(&session->lock);
     free(session);
 }
 
@@ -179,7 +195,9 @@ enum troupe_status troupe_session_open(struct troupe_runtime *runtime, const cha
     if (!session)
         return TROUPE_RESOURCE_EXHAUSTED;
     session->runtime = runtime;
-    enum troupe_status status = troupe_run_state_create(&session->run);
+    pthread_mutex_init(&session->order, NULL);
+    pthread_mutex_init(&session->lock, NULL);
+    enum troupe_status status = troupe_watch_create(session, options, &session->watch);
     if (status != TROUPE_OK) {
         session_free(session);
         return status;
@@ -200,8 +218,17 @@ void troupe_session_close(struct troupe_session *session)
 {
     if (!session)
         return;
+    if (troupe_session_is_inside(session)) {
+        troupe_log(TROUPE_LOG_ERROR, "a session is not closed from inside one of its own actors");
+        return;
+    }
     bool is_first = session->runtime->transport->rank == 0;
-    enum troupe_status status = TROUPE_OK;
+    enum troupe_status status = troupe_session_finish(session);
+    if (status != TROUPE_OK) {
+        troupe_log(TROUPE_LOG_ERROR, "closing the session: %s", troupe_status_message());
+        session_hide(session);
+        return;
+    }
     if (is_first && !session->collective)
         status = troupe_session_send_all(session, TROUPE_MESSAGE_CLOSE, NULL);
     /* No rank leaves before all have come, so that letters of a later session find it open. */
@@ -231,151 +258,28 @@ uint64_t troupe_session_seed(const struct troupe_session *session)
     return session->graph->seed;
 }
 
-static void put_names(struct troupe_text *text, const char *const *names, int count)
-{
-    troupe_wire_put_u64(text, (uint64_t)count);
-    for (int i = 0; i < count; i++)
-        troupe_wire_put_string(text, names[i]);
-}
-
-static enum troupe_status announce(struct troupe_session *session, const struct troupe_run *run)
-{
-    if (session->runtime->transport->size == 1)
-        return TROUPE_OK;
-    struct troupe_text text;
-    troupe_text_init(&text);
-    troupe_wire_put_u64(&text, (uint64_t)run->steps);
-    put_names(&text, run->feeds, run->feed_count);
-    put_names(&text, run->fetches, run->fetch_count);
-    put_names(&text, run->targets, run->target_count);
-    enum troupe_status status = troupe_session_send_all(session, TROUPE_MESSAGE_RUN, &text);
-    troupe_text_fini(&text);
-    return status;
-}
-
-static uint64_t hash_names(uint64_t hash, const char *const *names, int count)
-{
-    hash = troupe_hash_u64(hash, (uint64_t)count);
-    for (int i = 0; i < count; i++)
-        hash = troupe_hash_string(hash, names[i]);
-    return hash;
-}
-
-/* What all ranks must give alike in collective use. */
-static uint64_t run_hash(const struct troupe_run *run)
-{
-    uint64_t hash = troupe_hash_u64(TROUPE_HASH_START, (uint64_t)run->steps);
-    hash = hash_names(hash, run->feeds, run->feed_count);
-    hash = hash_names(hash, run->fetches, run->fetch_count);
-    return hash_names(hash, run->targets, run->target_count);
-}
-
-enum troupe_status troupe_session_run(struct troupe_session *session, const struct troupe_run *run,
-                                      struct troupe_tensor **fetched, int64_t *steps_done)
-{
-    enum troupe_status status = troupe_plan_check(session, run);
-    if (session->collective)
-        status = troupe_session_agree(session, status, run_hash(run));
-    else if (status == TROUPE_OK)
-        status = announce(session, run);
-    struct troupe_plan *plan;
-    if (status == TROUPE_OK)
-        status = troupe_plan_get(session, run, &plan);
-    if (status != TROUPE_OK)
-        return status;
-    return troupe_run_execute(plan, run, fetched, steps_done);
-}
-
-/* A run as it came in a letter; owns the names. */
-struct request {
-    struct troupe_run run;
-    char **names;
-    int name_count;
-};
-
-static void request_fini(struct request *request)
-{
-    for (int i = 0; i < request->name_count; i++)
-        free(request->names[i]);
-    free(request->names);
-}
-
-static enum troupe_status get_names(struct troupe_wire_reader *reader, struct request *request,
-                                    int *count)
-{
-    uint64_t wanted = troupe_wire_get_u64(reader);
-    /* A name takes 8 bytes at least: a larger number is not to be believed. */
-    if (wanted > reader->bytes / 8)
-        return troupe_status_fail(TROUPE_DATA_LOSS, "message \"run\" counts %llu names",
-                                  (unsigned long long)wanted);
-    char **grown = troupe_reallocarray(
-        request->names, (size_t)request->name_count + (size_t)wanted + 1, sizeof(char *));
-    if (!grown)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    request->names = grown;
-    for (uint64_t i = 0; i < wanted; i++) {
-        char *name = troupe_wire_get_string(reader);
-        if (!name)
-            return TROUPE_RESOURCE_EXHAUSTED;
-        request->names[request->name_count++] = name;
-    }
-    *count = (int)wanted;
-    return TROUPE_OK;
-}
-
-static enum troupe_status request_read(const struct troupe_letter *letter, struct request *request)
-{
-    struct troupe_wire_reader reader;
-    troupe_wire_reader_init(&reader, letter->data, letter->bytes);
-    request->run.steps = (int64_t)troupe_wire_get_u64(&reader);
-    enum troupe_status status = get_names(&reader, request, &request->run.feed_count);
-    if (status == TROUPE_OK)
-        status = get_names(&reader, request, &request->run.fetch_count);
-    if (status == TROUPE_OK)
-        status = get_names(&reader, request, &request->run.target_count);
-    if (status == TROUPE_OK)
-        status = troupe_wire_close(&reader, "run");
-    if (status != TROUPE_OK)
-        return status;
-    const char *const *names = (const char *const *)request->names;
-    request->run.feeds = names;
-    request->run.fetches = names + request->run.feed_count;
-    request->run.targets = request->run.fetches + request->run.fetch_count;
-    return TROUPE_OK;
-}
-
-static enum troupe_status serve_one(struct troupe_session *session,
-                                    const struct troupe_letter *letter)
-{
-    struct request request = {0};
-    struct troupe_plan *plan;
-    enum troupe_status status = request_read(letter, &request);
-    if (status == TROUPE_OK)
-        status = troupe_plan_get(session, &request.run, &plan);
-    /* A failed run is rank 0's to report; here it only means that this one is over. */
-    if (status == TROUPE_OK)
-        (void)(troupe_run_execute(plan, &request.run, NULL, NULL) == TROUPE_OK);
-    request_fini(&request);
-    return TROUPE_OK;
-}
-
 enum troupe_status troupe_session_serve(struct troupe_session *session)
 {
     if (session->runtime->transport->rank == 0)
         return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
                                   "rank 0 runs: only other ranks serve");
-    for (;;) {
-        struct troupe_letter *letter;
-        enum troupe_status status = troupe_session_await(session, 0, &letter);
-        if (status != TROUPE_OK)
-            return status;
+    enum troupe_status status = TROUPE_OK;
+    bool is_over = false;
+    troupe_runtime_await(session->runtime);
+    while (status == TROUPE_OK && !is_over) {
+        struct troupe_letter *letter = troupe_session_take(session, 0);
+        troupe_session_settle(session);
+        if (!letter) {
+            status = troupe_pool_drive(session->runtime->pool, &session->runtime->letter_came, 0);
+            continue;
+        }
         if (letter->kind == TROUPE_MESSAGE_RUN)
-            status = serve_one(session, letter);
-        bool is_over = letter->kind == TROUPE_MESSAGE_CLOSE;
+            status = troupe_session_follow(session, letter);
+        is_over = letter->kind == TROUPE_MESSAGE_CLOSE;
         free(letter);
-        if (status != TROUPE_OK || is_over)
-            return status;
     }
+    troupe_runtime_unawait(session->runtime);
+    return status;
 }
 
 enum troupe_status troupe_session_value(const struct troupe_session *session, const char *name,

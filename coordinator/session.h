@@ -15,6 +15,8 @@
 #include "troupe/session.h"
 
 struct troupe_plan;
+struct troupe_request;
+struct troupe_watch;
 
 /* Kinds of messages between ranks (transport/transport.h). */
 enum troupe_session_message {
@@ -25,8 +27,11 @@ enum troupe_session_message {
     TROUPE_MESSAGE_RUN,       /* 0 -> serving ranks: what to run */
     TROUPE_MESSAGE_FAILED,    /* any -> all: an iteration failed here */
     TROUPE_MESSAGE_REPORT,    /* all -> 0: how far this rank is, at the end or after a failure */
-    TROUPE_MESSAGE_FINAL,     /* 0 -> all: the common end, and the root cause */
-    TROUPE_MESSAGE_CLOSE      /* 0 -> serving ranks */
+    TROUPE_MESSAGE_END,       /* 0 -> all: after a failure, how many iterations all ranks admit */
+    TROUPE_MESSAGE_FINAL,     /* 0 -> all: all ranks are done, and the root cause */
+    TROUPE_MESSAGE_CLOSE,     /* 0 -> serving ranks */
+    TROUPE_MESSAGE_PROBE,     /* 0 -> all: asks for a census (census.h) */
+    TROUPE_MESSAGE_CENSUS     /* all -> 0 */
 };
 
 /* State by the name of the node that owns it. */
@@ -41,7 +46,17 @@ struct troupe_session {
     char *strategy;
     int window;
     bool collective; /* every rank calls run: no RUN messages */
-    uint64_t step;   /* steps run since the session opened, the same on every rank */
+    uint64_t step;   /* steps run since the session opened; rank 0 announces it with each run */
+
+    /* Held while a run is started, so that all ranks start the same ones in the same order: guards
+     * plans and resources. Never taken with another lock held. */
+    pthread_mutex_t order;
+    /* Guards the list of runs and `step`; taken after the runtime's lock, before a request's. */
+    pthread_mutex_t lock;
+    struct troupe_request *requests; /* in progress */
+    uint64_t started;                /* the number of the newest run that began here */
+    bool is_closing;
+    _Atomic(int) visitors; /* threads that use the session through a request */
 
     struct troupe_session_resource *resources;
     int resource_count, resource_capacity;
@@ -53,7 +68,7 @@ struct troupe_session {
     struct troupe_loop *loops;
     int loop_count;
 
-    struct troupe_run_state *run; /* run.h */
+    struct troupe_watch *watch; /* watch.h */
     _Atomic(int) stop_requested;
 };
 
@@ -65,6 +80,9 @@ TROUPE_MUST_USE enum troupe_status troupe_session_send_all(struct troupe_session
                                                            uint32_t kind,
                                                            const struct troupe_text *text);
 
+/* Takes the first letter of `kind` (0: of any kind); NULL when there is none. A letter that comes
+ * later sets runtime->letter_came. */
+struct troupe_letter *troupe_session_take(struct troupe_session *session, uint32_t kind);
 /* Takes the first letter of `kind` (0: of any kind), driving the pool until one comes. free() frees
  * it. */
 TROUPE_MUST_USE enum troupe_status troupe_session_await(struct troupe_session *session,
@@ -80,10 +98,12 @@ troupe_session_agree(struct troupe_session *session, enum troupe_status status, 
 TROUPE_MUST_USE enum troupe_status troupe_session_resource(struct troupe_session *session, int node,
                                                            struct troupe_resource **out);
 
-/* run.c: letters that concern the run in progress, handled as they come (from progress). True when
- * the letter was one. */
+/* run.c and watch.c: letters that concern runs in progress, handled as they come (from progress,
+ * the runtime's lock held). True when the letter was one. */
 bool troupe_run_receive(struct troupe_session *session, uint32_t kind, const void *data,
                         size_t bytes);
+bool troupe_watch_receive(struct troupe_session *session, int from, uint32_t kind, const void *data,
+                          size_t bytes);
 
 /* loops.c */
 TROUPE_MUST_USE enum troupe_status troupe_session_make_loops(struct troupe_session *session);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/library.h"
 #include "graph/node.h"
 
 #define FRAME_TEXT_MAX 128
@@ -85,6 +86,10 @@ static const char *frame_text(const struct finder *finder, int frame, char out[F
 {
     if (frame == 0)
         return "outside of all frames";
+    if (finder->frames->frames[frame].function > 0) {
+        snprintf(out, FRAME_TEXT_MAX, "in function \"%.100s\"", finder->frames->frames[frame].name);
+        return out;
+    }
     snprintf(out, FRAME_TEXT_MAX, "in frame \"%.100s\"", finder->frames->frames[frame].name);
     return out;
 }
@@ -103,7 +108,7 @@ int troupe_frames_out(const struct troupe_graph *graph, const struct troupe_fram
 static enum troupe_status find_input_frame(const struct finder *finder, int number, int *out)
 {
     const struct troupe_node *node = &finder->graph->nodes[number];
-    int first = -1, found = 0;
+    int first = -1, found = node->function; /* functions have frames 1, 2, ... */
 
     for (int edge = 0; edge < edge_count(node); edge++) {
         int producer = edge_producer(node, edge), frame;
@@ -209,8 +214,9 @@ static enum troupe_status place_node(struct finder *finder, int number)
     if (status != TROUPE_OK)
         return status;
     finder->frames->frame_of[number] = frame;
-    if (frame == 0 && (flow == TROUPE_FLOW_EXIT || flow == TROUPE_FLOW_NEXT_ITERATION ||
-                       flow == TROUPE_FLOW_LOOP_COND))
+    bool is_loop = frame > 0 && finder->frames->frames[frame].function == 0;
+    if (!is_loop && (flow == TROUPE_FLOW_EXIT || flow == TROUPE_FLOW_NEXT_ITERATION ||
+                     flow == TROUPE_FLOW_LOOP_COND))
         return fail_at(finder, number, "is in no frame: nothing before it is an Enter");
     if (flow == TROUPE_FLOW_LOOP_COND)
         return take_loop_cond(finder, number, frame);
@@ -359,12 +365,31 @@ static enum troupe_status list_merges(struct finder *finder)
                 status = check_loop_merge(finder, number, &merges[frame->merge_count++]);
         }
         merges += frame->merge_count;
-        if (status == TROUPE_OK && i > 0 && frame->loop_cond < 0)
+        if (status == TROUPE_OK && i > 0 && frame->function == 0 && frame->loop_cond < 0)
             status =
                 troupe_status_fail(TROUPE_INVALID_ARGUMENT,
                                    "frame \"%s\", which node \"%s\" enters, has no "
                                    "LoopCond to say when it ends",
                                    frame->name, finder->graph->nodes[frame->enters.nodes[0]].name);
+    }
+    return status;
+}
+
+static enum troupe_status add_functions(struct finder *finder)
+{
+    const struct troupe_library *library = finder->graph->library;
+    enum troupe_status status = TROUPE_OK;
+    int number;
+
+    for (int i = 0; library != NULL && i < library->count && status == TROUPE_OK; i++) {
+        struct troupe_frame frame = {.name = library->functions[i].name,
+                                     .parent = 0,
+                                     .depth = 1,
+                                     .parallel_iterations = 1,
+                                     .loop_cond = -1,
+                                     .function = i + 1};
+
+        status = frame_add(finder, &frame, &number);
     }
     return status;
 }
@@ -378,6 +403,8 @@ static enum troupe_status find_all(struct finder *finder)
 
     if (status == TROUPE_OK)
         status = frame_add(finder, &root, &number);
+    if (status == TROUPE_OK)
+        status = add_functions(finder);
     for (int i = 0; i < finder->graph->node_count && status == TROUPE_OK; i++)
         status = place_node(finder, finder->order[i]);
     if (status == TROUPE_OK)

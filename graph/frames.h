@@ -13,6 +13,10 @@
  *                    iteration but the last
  *   NextIteration    read by loop Merges alone; in the last iteration it is dead
  *
+ * The body of a function that calls itself (graph/splice.h) is a frame as well, without a parent's
+ * place of its own: its Calls enter it, each with inputs for its _Arg nodes and outputs, for one
+ * iteration.
+ *
  * An Enter, an Exit and a NextIteration are nodes of the frame that they lead into, out of, or
  * around in; the inputs of an Enter belong to the parent, and so do the users of an Exit. A node
  * without inputs is in the root. A ref input (the variable that an Assign changes) carries no
@@ -43,11 +47,12 @@ struct troupe_frame_nodes {
 };
 
 struct troupe_frame {
-    const char *name;        /* the Enters' frame_name, borrowed from the graph; "" for the root */
-    int parent;              /* lower than the frame's own number; -1 for the root */
-    int depth;               /* 0 for the root */
+    const char *name; /* the Enters' frame_name, borrowed from the graph; "" for the root */
+    int parent;       /* lower than the frame's own number; -1 for the root; of a function 0 */
+    int depth;        /* 0 for the root */
     int parallel_iterations; /* 1 for the root */
-    int loop_cond;           /* node number; -1 for the root */
+    int loop_cond;           /* node number; -1 for the root and for a function */
+    int function;            /* 1 + number of the function that it is the body of; 0: none */
     struct troupe_frame_nodes nodes; /* all nodes of the frame, not those of its children */
     struct troupe_frame_nodes enters, exits, next_iterations; /* of this frame: part of `nodes` */
     const struct troupe_loop_merge *merges;                   /* as `enters` */

@@ -23,6 +23,7 @@ struct troupe_node {
     struct troupe_named_attr *attrs; /* after linking: complete, with defaults and types */
     int attr_count;
     int line, column; /* in the JSON file, from 1; 0 for a node that a rewrite made */
+    int function;     /* 1 + number of the function whose body it is of (graph/splice.h); 0: none */
     /* After inference: */
     int output_count;
     enum troupe_dtype *output_dtypes;

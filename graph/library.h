@@ -26,7 +26,8 @@ struct troupe_capture {
 struct troupe_function {
     char *name;
     int line, column;
-    struct troupe_graph *body; /* without sections and library of its own */
+    struct troupe_graph *body; /* without sections and library of its own; NULL once spliced */
+    int first, node_count;     /* where a spliced body is in the graph (graph/splice.h) */
     int *inputs;               /* nodes of the body, in order of the arguments */
     int input_count;
     struct troupe_function_output *outputs;

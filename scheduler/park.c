@@ -103,3 +103,45 @@ bool troupe_worker_park(struct troupe_worker *worker, const struct troupe_worker
     return (atomic_fetch_and_explicit(word, ~bit, memory_order_seq_cst) & bit) == 0 ||
            atomic_load_explicit(&worker->signal, memory_order_acquire) != 0;
 }
+
+/* Whether all workers sleep; worker 0 also does when nobody lends it a thread. */
+static bool pool_sleeps(struct troupe_pool *pool, bool is_driven)
+{
+    int awake = 0;
+
+    for (int i = 0; i < pool->width; i++) {
+        uint64_t word = atomic_load_explicit(&pool->idle[i / 64], memory_order_seq_cst);
+
+        if ((i > 0 || is_driven) && (word >> (i % 64) & 1) == 0)
+            awake++;
+    }
+    return awake == 0;
+}
+
+static bool pool_is_driven(struct troupe_pool *pool)
+{
+    bool is_driven;
+
+    pthread_mutex_lock(&pool->turn_lock);
+    is_driven = pool->driven;
+    pthread_mutex_unlock(&pool->turn_lock);
+    return is_driven;
+}
+
+bool troupe_pool_is_staffed(struct troupe_pool *pool)
+{
+    bool needs_driver =
+        pool->width == 1 || (pool->options.poll != NULL && pool->options.poll_on_worker0_only);
+
+    return !needs_driver || pool_is_driven(pool);
+}
+
+bool troupe_pool_is_idle(struct troupe_pool *pool)
+{
+    bool is_driven = pool_is_driven(pool);
+
+    /* A task that was pushed and taken between two of the looks has a worker awake in the last, or
+     * has been run: then what it did shows. */
+    return pool_sleeps(pool, is_driven) && !troupe_pool_has_work(pool) &&
+           pool_sleeps(pool, is_driven);
+}

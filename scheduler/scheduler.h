@@ -62,6 +62,12 @@ TROUPE_MUST_USE enum troupe_status
 troupe_pool_drive(struct troupe_pool *pool, const _Atomic(int) *done, uint64_t deadline_ns);
 /* Wakes the driver and parked workers to look again. Any thread. */
 void troupe_pool_wake(struct troupe_pool *pool);
+/* True when no task is queued and every worker sleeps (for a moment, when it is the one that
+ * polls). A worker that is awake without a task makes it false: ask again. Any thread. */
+bool troupe_pool_is_idle(struct troupe_pool *pool);
+/* False while nothing gets on because nobody drives: with one worker, or when only worker 0 may
+ * poll. Any thread. */
+bool troupe_pool_is_staffed(struct troupe_pool *pool);
 
 /* Runs body over [0, total) in ranges that depend on total, grain and the pool's width alone; the
  * calling worker takes part and returns when all are done. `worker` NULL: runs alone. */

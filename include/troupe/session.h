@@ -19,6 +19,13 @@ struct troupe_session_options {
     uint64_t seed;        /* of random numbers; the graph file's own `seed` when 0 */
     int window;           /* iterations in flight; 0: 2 */
     const char *strategy; /* NULL: what the graph file says; "none": as it is; "data-parallel" */
+    /* Milliseconds without a completed firing after which a run is ended as stalled; 0: 60,000;
+     * below 0: never. */
+    int64_t watchdog_ms;
+    /* Says that runs in progress get what they wait for in queues from one another, or never: no
+     * run that starts later brings it. Such a deadlock is then told after some tenths of a second,
+     * as one of messages always is; else it is the watchdog's. */
+    bool self_contained;
 };
 
 /* Loads the graph (rank 0 reads the file and sends it to the others), applies `train` and the
@@ -29,7 +36,10 @@ TROUPE_API TROUPE_MUST_USE enum troupe_status
 troupe_session_open(struct troupe_runtime *runtime, const char *path,
                     const struct troupe_session_options *options, struct troupe_session **out);
 
-/* Ends the session; on rank 0 it also ends the others' troupe_session_serve. NULL does nothing. */
+/* Ends the session; on rank 0 it also ends the others' troupe_session_serve. Runs in progress are
+ * cancelled and waited for, a minute at most: when a kernel does not return for that long, the
+ * session's memory stays. Not from inside an actor, where it does nothing but to log an error.
+ * NULL does nothing. Collective; blocks. */
 TROUPE_API void troupe_session_close(struct troupe_session *session);
 
 /* Takes part in what rank 0 runs until rank 0 closes the session. Returns TROUPE_OK then; failed
@@ -51,6 +61,10 @@ struct troupe_run {
     int64_t steps;           /* at least 1; 0: until a source reaches the end of its sequence */
     troupe_step_fn *on_step; /* or NULL */
     void *on_step_context;
+    int64_t timeout_ms; /* after which the run ends with DEADLINE_EXCEEDED; 0: never */
+    /* The number of its first step, from which random numbers are counted; 0: on from the last step
+     * of the runs before. */
+    int64_t first_step;
 };
 
 /* Runs steps of the part of the graph that the feeds, fetches and targets select; the steps of
@@ -60,15 +74,51 @@ struct troupe_run {
  * root cause, the same on every rank, and *steps_done the steps before it. Blocks. In coordinated
  * use rank 0 calls it; in collective use every rank does, with the same names and steps: ranks that
  * differ all get INVALID_ARGUMENT, and so does every rank when a value that rank 0 feeds is wrong.
- */
+ *
+ * Several threads may run at once, the same part of the graph or others: each update of a variable
+ * is atomic, and a read sees none in part. In collective use the ranks must start their runs in the
+ * same order. CANCELLED: troupe_session_stop, _cancel or _close. DEADLINE_EXCEEDED: `timeout_ms`
+ * has passed, on any rank; or nothing has happened for as long as the watchdog waits, or can
+ * happen at all (a deadlock), and the message says what waits for what. FAILED_PRECONDITION: from
+ * inside an actor of the session, or while it closes. */
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_session_run(struct troupe_session *session,
                                                                  const struct troupe_run *run,
                                                                  struct troupe_tensor **fetched,
                                                                  int64_t *steps_done);
 
-/* Asks a run in progress, or the next one, to end after the steps in flight: it returns CANCELLED,
- * and later runs go on as usual. Any thread; also from a signal handler. */
+/* A run that was started and goes on beside its caller. */
+struct troupe_request;
+
+/* Starts a run, as troupe_session_run does, and returns: its steps go on in the workers' threads
+ * (with a single worker: while some thread waits in the library). What `run` points to is copied,
+ * but for on_step_context, which must stay until the run is over. Any thread; in collective use
+ * every rank, in the same order. Blocks until the ranks have agreed on it. */
+TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_session_start(struct troupe_session *session,
+                                                                   const struct troupe_run *run,
+                                                                   struct troupe_request **out);
+/* Waits until the run is over; its status, `fetched` and *steps_done are as of troupe_session_run.
+ * May be called again, from any thread, also after the session was closed, but not from inside an
+ * actor of the session (FAILED_PRECONDITION). */
+TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_request_wait(struct troupe_request *request,
+                                                                  struct troupe_tensor **fetched,
+                                                                  int64_t *steps_done);
+/* True when the run is over, so that a wait would not take long. Any thread; never blocks. */
+TROUPE_API bool troupe_request_test(const struct troupe_request *request);
+/* Ends the run after the steps in flight, which is no failure. Any thread, also in on_step. */
+TROUPE_API void troupe_request_stop(struct troupe_request *request);
+/* Ends the run at once, with CANCELLED, on every rank: what has not fired yet fires no more, and
+ * what waits in a queue is released. Steps in flight are lost. Any thread, also in on_step; never
+ * blocks. */
+TROUPE_API void troupe_request_cancel(struct troupe_request *request);
+/* Gives the request back, over or not: a run in progress goes on. NULL does nothing. */
+TROUPE_API void troupe_request_free(struct troupe_request *request);
+
+/* Asks the runs in progress, or the next one, to end after the steps in flight, or, when these take
+ * longer than a second, at once: they return CANCELLED, and later runs go on as usual. Any thread;
+ * also from a signal handler. */
 TROUPE_API void troupe_session_stop(struct troupe_session *session);
+/* As troupe_request_cancel for every run in progress. Any thread; not from a signal handler. */
+TROUPE_API void troupe_session_cancel(struct troupe_session *session);
 
 /* In collective use: says that no rank serves. To be called on every rank after open. */
 TROUPE_API void troupe_session_set_collective(struct troupe_session *session);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+struct troupe_session_options ranks_options = {.seed = 7};
+
 struct rank {
     pthread_t thread;
     int number, workers;
@@ -29,7 +31,8 @@ static void *rank_main(void *argument)
     struct rank *rank = argument;
     struct troupe_runtime *runtime;
     CHECK(troupe_runtime_wrap(rank->transport, rank->workers, &runtime) == TROUPE_OK);
-    struct troupe_session_options options = {.seed = 7, .strategy = rank->strategy};
+    struct troupe_session_options options = ranks_options;
+    options.strategy = rank->strategy;
     struct troupe_session *session = NULL;
     enum troupe_status status = troupe_session_open(runtime, rank->number == 0 ? rank->path : NULL,
                                                     rank->number == 0 ? &options : NULL, &session);

@@ -6,6 +6,9 @@
 
 #define RANKS_MAX 8
 
+/* What rank 0 opens its session with; `strategy` is an argument of ranks_run. */
+extern struct troupe_session_options ranks_options;
+
 /* What one rank does: every rank gets its open session; `opened` is how opening went. */
 typedef void rank_fn(int rank, struct troupe_session *session, enum troupe_status opened);
 
