@@ -64,7 +64,7 @@ static enum troupe_status run_session(struct troupe_session *session, const char
     struct troupe_plan *plan;
     struct troupe_tensor *value;
     double start = now_ms();
-    status = troupe_plan_get(session, &run, &plan);
+    status = troupe_plan_get(session, &run, 0, &plan);
     double planned = now_ms();
     if (status == TROUPE_OK)
         status = troupe_session_run(session, &run, &value, NULL);

@@ -101,10 +101,13 @@ class Loops(support.Case):
                                    "second": [[320, 320, 6]] * 2})
 
 
-class Functions(support.Case):
-    def test_recursion_is_checked(self):
-        status, output, messages = self.troupe("check", "examples/factorial.json")
-        self.assertEqual((status, messages), (0, ""), output)
+class Recursion(support.Case):
+    def test_factorial(self):
+        for n, y in ((0, 1), (1, 1), (5, 120), (12, 479001600)):
+            for ranks in (0, 2):
+                got = self.result("run", "examples/factorial.json", "--feed", f"n={n}", "--fetch",
+                                  "factorial", ranks=ranks)
+                self.assertEqual(got, {"factorial": y})
 
 
 if __name__ == "__main__":
