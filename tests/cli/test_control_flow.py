@@ -109,6 +109,23 @@ class Recursion(support.Case):
                                   "factorial", ranks=ranks)
                 self.assertEqual(got, {"factorial": y})
 
+    def test_trees_loops_and_functions_that_call_each_other(self):
+        fib = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
+        for n in (0, 1, 6, 9):
+            for ranks in (0, 2):
+                got = self.result("run", f"{G}/recursion.json", "--feed", f"n={n}", "--fetch",
+                                  "fib", "--fetch", "even", "--fetch", "sum", "--fetch", "count",
+                                  ranks=ranks)
+                self.assertEqual(got, {"fib": fib[n], "even": n % 2 == 0, "sum": sum(fib[:n + 1]),
+                                       "count": n * (n + 1) // 2})
+
+    def test_recursion_without_end(self):
+        status, output, messages = self.troupe("run", "examples/factorial.json", "--feed",
+                                               "n=1000000", "--fetch", "factorial")
+        self.assertEqual((status, output), (3, ""))
+        self.assertIn('node "factorial/y/else/rest" (Call)', messages)
+        self.assertIn("frames are nested 10000 deep: does the recursion end?", messages)
+
 
 if __name__ == "__main__":
     unittest.main()
