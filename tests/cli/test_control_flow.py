@@ -101,6 +101,16 @@ class Loops(support.Case):
                                    "second": [[320, 320, 6]] * 2})
 
 
+    def test_replicas_have_loops_of_their_own(self):
+        run = ["run", f"{G}/train_loop.json", "--target", "train", "--fetch", "w", "--steps", "3"]
+        alone = self.result(*run, "--feed", "x=[[1,2],[3,4],[5,6],[7,8]]")
+        self.assertNotEqual(alone["w"], [[2], [1]])
+        got = self.result(*run, "--strategy", "data-parallel", "--feed", "x=[[1,2],[3,4]]", "--feed",
+                          "replica_1/x=[[5,6],[7,8]]", ranks=2)
+        for one, other in zip(alone["w"], got["w"]):
+            self.assertAlmostEqual(one[0], other[0], places=5)
+
+
 class Recursion(support.Case):
     def test_factorial(self):
         for n, y in ((0, 1), (1, 1), (5, 120), (12, 479001600)):
