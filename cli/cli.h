@@ -40,6 +40,8 @@ struct troupe_arguments {
     const char *strategy; /* NULL: not given */
     const char *format;
     int workers, window, ranks; /* 0: not given */
+    int runs, work_ns;          /* 0: not given */
+    const char *graph;          /* of a benchmark; NULL: not given */
     uint64_t seed;              /* 0: not given */
     enum troupe_progress_mode progress;
     enum troupe_log_level log;
@@ -68,6 +70,9 @@ enum troupe_option_id {
     TROUPE_OPTION_WINDOW,
     TROUPE_OPTION_SEED,
     TROUPE_OPTION_PROGRESS,
+    TROUPE_OPTION_RUNS,
+    TROUPE_OPTION_GRAPH,
+    TROUPE_OPTION_WORK,
     TROUPE_OPTION_LOG,
     TROUPE_OPTION_HELP,
     TROUPE_OPTION_VERSION,
@@ -75,7 +80,7 @@ enum troupe_option_id {
 };
 
 extern const struct troupe_command troupe_command_run, troupe_command_check, troupe_command_show,
-    troupe_command_ops, troupe_command_info;
+    troupe_command_ops, troupe_command_info, troupe_command_bench;
 /* All of them, ended by NULL (main.c). */
 extern const struct troupe_command *const troupe_commands[];
 

@@ -16,7 +16,7 @@
 
 const struct troupe_command *const troupe_commands[] = {&troupe_command_run,  &troupe_command_check,
                                                         &troupe_command_show, &troupe_command_ops,
-                                                        &troupe_command_info, NULL};
+                                                        &troupe_command_info, &troupe_command_bench, NULL};
 
 void troupe_complain(const char *message)
 {

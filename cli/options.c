@@ -35,6 +35,9 @@ static const struct option_row option_rows[TROUPE_OPTION_COUNT] = {
     [TROUPE_OPTION_SEED] = {"seed", "N", "seed of random numbers and shuffles, from 1"},
     [TROUPE_OPTION_PROGRESS] = {"progress", "auto|always|never",
                                 "a line rewritten in place on a terminal, else plain lines"},
+    [TROUPE_OPTION_RUNS] = {"runs", "N", "measure N times, after one that does not count"},
+    [TROUPE_OPTION_GRAPH] = {"graph", "NAME", "measure this graph alone"},
+    [TROUPE_OPTION_WORK] = {"work-ns", "N", "every node works for N nanoseconds"},
     [TROUPE_OPTION_LOG] = {"log", "LEVEL", "\"error\", \"warning\", \"info\" or \"debug\""},
     [TROUPE_OPTION_HELP] = {"help", NULL, "print this"},
     [TROUPE_OPTION_VERSION] = {"version", NULL, "print the version"},
@@ -214,6 +217,13 @@ static enum troupe_status read_option(int id, const char *text, struct troupe_ar
         return read_int(id, text, 4096, &arguments->workers);
     case TROUPE_OPTION_WINDOW:
         return read_int(id, text, 1024, &arguments->window);
+    case TROUPE_OPTION_RUNS:
+        return read_int(id, text, 10000, &arguments->runs);
+    case TROUPE_OPTION_GRAPH:
+        arguments->graph = text;
+        return TROUPE_OK;
+    case TROUPE_OPTION_WORK:
+        return read_int(id, text, 1000000, &arguments->work_ns);
     case TROUPE_OPTION_PROGRESS:
         return read_progress(text, &arguments->progress);
     case TROUPE_OPTION_LOG:

@@ -50,10 +50,6 @@ void troupe_tensor_share_elements(struct troupe_tensor *tensor);
  * may write in place. */
 bool troupe_tensor_is_unique(const struct troupe_tensor *tensor);
 
-/* The payload of a tensor and back; NULL gives NULL. */
-struct troupe_payload *troupe_tensor_payload(struct troupe_tensor *tensor);
-struct troupe_tensor *troupe_tensor_of_payload(struct troupe_payload *payload);
-
 /* The token of a branch not taken, as an output of a kernel and as an input of one that takes dead
  * tokens: nothing but its payload, troupe_payload_dead, is there. References are not counted. */
 struct troupe_tensor *troupe_tensor_dead(void);

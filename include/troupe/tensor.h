@@ -46,4 +46,9 @@ TROUPE_API size_t troupe_tensor_bytes(const struct troupe_tensor *tensor);
 TROUPE_API const void *troupe_tensor_data(const struct troupe_tensor *tensor);
 TROUPE_API void *troupe_tensor_data_mutable(struct troupe_tensor *tensor);
 
+/* A tensor as a token of the engine (troupe/actor.h), and back. NULL gives NULL; references stay as
+ * they are. */
+TROUPE_API struct troupe_payload *troupe_tensor_payload(struct troupe_tensor *tensor);
+TROUPE_API struct troupe_tensor *troupe_tensor_of_payload(struct troupe_payload *payload);
+
 #endif
