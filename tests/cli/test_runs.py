@@ -59,6 +59,25 @@ class Runs(support.Case):
                                            f"{last}, device CPU:0: assertion failed: 5")
             self.assertEqual(len(messages.splitlines()), 1)
 
+    def test_replicas(self):
+        """What runs beside the training, and ends it, under data-parallel."""
+        nodes = [node("start", "Const", value=[4.0]), node("small", "Const", value=0.01),
+                 node("axis", "Const", value=[0]),
+                 node("w", "Variable", dtype="float32", shape=[1], initializer="start"),
+                 node("square", "Square", "w"), node("loss", "Mean", "square", "axis"),
+                 node("done", "Less", "loss", "small"),
+                 node("low", "LessEqual", "loss", "limit"), node("limit", "Const", value=16.0),
+                 node("guard", "Assert", "low", "loss")]
+        graph = self.graph(
+            nodes, loop={"fit": {"run": ["train", "guard"], "until": "done",
+                                 "show": {"loss": "loss"}}},
+            train={"loss": "loss", "optimizer": {"type": "GradientDescent",
+                                                 "learning_rate": 0.1}})
+        for ranks, strategy in ((0, "none"), (2, "data-parallel"), (3, "data-parallel")):
+            got = self.result("run", graph, "--strategy", strategy, ranks=ranks)
+            self.assertLess(got["loss"], 0.01)
+            self.assertGreaterEqual(got["steps"], 17)  # 4 * 0.8^17 is the first below 0.1
+
     def test_staleness(self):
         for ranks in (0, 2):
             got = self.result("run", "examples/stale_reads.json", "--window", "8", ranks=ranks)
