@@ -143,16 +143,27 @@ static enum troupe_status set_shard(struct replicator *replicator, struct troupe
     return status;
 }
 
-static enum troupe_status set_initializer(struct troupe_node *node, const char *prefix)
+/* Puts the prefix before a name that an attr holds, if the node has it. */
+static enum troupe_status set_prefix(struct troupe_node *node, const char *attr_name,
+                                     const char *prefix)
 {
-    const struct troupe_attr *attr = troupe_attr_find(node->attrs, node->attr_count, "initializer");
+    const struct troupe_attr *attr = troupe_attr_find(node->attrs, node->attr_count, attr_name);
     if (!attr || attr->count == 0)
         return TROUPE_OK;
     char *name = troupe_asprintf("%s%s", prefix, attr->value.s);
     if (!name)
         return TROUPE_RESOURCE_EXHAUSTED;
-    enum troupe_status status = troupe_node_set_attr(node, "initializer", troupe_attr_string(name));
+    enum troupe_status status = troupe_node_set_attr(node, attr_name, troupe_attr_string(name));
     free(name);
+    return status;
+}
+
+/* Names of other nodes, and of a replica's own loops. */
+static enum troupe_status set_names(struct troupe_node *node, const char *prefix)
+{
+    enum troupe_status status = set_prefix(node, "initializer", prefix);
+    if (status == TROUPE_OK && node->schema->op->flow == TROUPE_FLOW_ENTER)
+        status = set_prefix(node, "frame_name", prefix);
     return status;
 }
 
@@ -181,7 +192,7 @@ static enum troupe_status copy_node(struct replicator *replicator, int number, i
     *copy_of(replicator, replica, number) = copy;
     status = set_device(&graph->nodes[copy], replica);
     if (status == TROUPE_OK)
-        status = set_initializer(&graph->nodes[copy], prefix);
+        status = set_names(&graph->nodes[copy], prefix);
     return status == TROUPE_OK ? set_shard(replicator, &graph->nodes[copy], replica) : status;
 }
 

@@ -148,8 +148,8 @@ static enum troupe_status make_branch(struct branching *branching, int branch)
 {
     struct troupe_inlining inlining = {.function = branching->call->functions[branch],
                                        .args = branching->taken,
-                                       .outputs =
-                                           branching->outputs + branch * branching->output_count};
+                                       .outputs = branching->outputs +
+                                                  (size_t)branch * (size_t)branching->output_count};
     char *name = branch_name(branching, branch);
     enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
     int pivot;

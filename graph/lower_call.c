@@ -435,29 +435,57 @@ enum troupe_status troupe_lower_finish(struct troupe_lowering *lowering,
 
 /* ---- Call ---- */
 
-/* Everything in the body comes after what the call waits for. */
-static enum troupe_status gate_arguments(struct troupe_lowering *lowering,
-                                         const struct troupe_call *call, struct troupe_value *args,
-                                         int *pivot)
+/* True when a node of the body has no input at all, by which it would be where the call is. */
+static bool has_source(const struct troupe_function *function)
 {
-    struct troupe_glue glue = {.op = "NoOp",
+    for (int i = 0; i < function->body->node_count; i++) {
+        const struct troupe_node *node = &function->body->nodes[i];
+        bool has_token = node->control_count > 0 || node->schema->op->flow == TROUPE_FLOW_ARG;
+
+        for (int k = 0; k < node->input_count; k++)
+            has_token |= !takes_ref(node, k);
+        if (!has_token)
+            return true;
+    }
+    return false;
+}
+
+/* The pivot is alive when the call is, in the call's frame, and after what the call waits for; the
+ * arguments are held back likewise. -1 where nothing needs one. */
+static enum troupe_status make_pivot(struct troupe_lowering *lowering,
+                                     const struct troupe_call *call, int *pivot)
+{
+    const struct troupe_function *function = &lowering->library->functions[call->functions[0]];
+    bool has_input = call->input_count > 0;
+    struct troupe_glue glue = {.op = has_input ? "Identity" : "NoOp",
                                .name = "start",
+                               .input_count = has_input ? 1 : 0,
                                .controls = call->controls,
                                .control_count = call->control_count};
-    enum troupe_status status;
-    int number;
 
     *pivot = -1;
-    if (call->control_count == 0)
+    if (call->control_count == 0 && !(has_input && has_source(function)))
         return TROUPE_OK;
-    status = troupe_lower_glue(lowering, call, &glue, pivot);
-    for (int i = 0; i < call->input_count && status == TROUPE_OK; i++) {
-        glue = (struct troupe_glue){.op = "Identity",
-                                    .name = "input",
-                                    .inputs = {args[i]},
-                                    .input_count = 1,
-                                    .controls = pivot,
-                                    .control_count = 1};
+    if (has_input)
+        glue.inputs[0] = call->inputs[0];
+    return troupe_lower_glue(lowering, call, &glue, pivot);
+}
+
+static enum troupe_status gate_arguments(struct troupe_lowering *lowering,
+                                         const struct troupe_call *call, struct troupe_value *args,
+                                         int pivot)
+{
+    enum troupe_status status = TROUPE_OK;
+    int number = -1;
+
+    for (int i = 0; i < call->input_count && call->control_count > 0 && status == TROUPE_OK; i++) {
+        struct troupe_glue glue = {.op = "Identity",
+                                   .name = "input",
+                                   .inputs = {args[i]},
+                                   .input_count = 1,
+                                   .controls = &pivot,
+                                   .control_count = 1};
+
         status = troupe_lower_glue_at(lowering, call, &glue, i, &number);
         args[i] = (struct troupe_value){number, 0};
     }
@@ -475,7 +503,9 @@ enum troupe_status troupe_lower_call(struct troupe_lowering *lowering,
     inlining.outputs = troupe_calloc((size_t)outputs + 1, sizeof(*inlining.outputs));
     if (inlining.outputs == NULL)
         return status;
-    status = gate_arguments(lowering, call, call->inputs, &inlining.pivot);
+    status = make_pivot(lowering, call, &inlining.pivot);
+    if (status == TROUPE_OK)
+        status = gate_arguments(lowering, call, call->inputs, inlining.pivot);
     if (status == TROUPE_OK)
         status = troupe_lower_inline(lowering, call, &inlining);
     /* Without effects and outputs it still comes after what it waits for. */

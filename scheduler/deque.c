@@ -115,12 +115,12 @@ static int deque_take_alone(struct troupe_deque *deque, struct troupe_task **tas
 {
     /* Relaxed throughout: there is no other thread. */
     int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
+    int64_t size = bottom - atomic_load_explicit(&deque->top, memory_order_relaxed);
     struct troupe_deque_ring *ring = atomic_load_explicit(&deque->ring, memory_order_relaxed);
+    int count = size >= TROUPE_DEQUE_LONG ? TROUPE_DEQUE_BATCH : size > 0;
 
-    if (bottom == atomic_load_explicit(&deque->top, memory_order_relaxed))
-        return 0;
-    atomic_store_explicit(&deque->bottom, bottom - 1, memory_order_relaxed);
-    return ring_get_many(ring, bottom, 1, tasks);
+    atomic_store_explicit(&deque->bottom, bottom - count, memory_order_relaxed);
+    return ring_get_many(ring, bottom, count, tasks);
 }
 
 /* Takes the last task, for which a thief may be reaching. */

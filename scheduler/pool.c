@@ -157,14 +157,17 @@ static void worker_return_batch(struct troupe_worker *worker)
         troupe_pool_push_many(worker->pool, worker, worker->batch, count);
 }
 
-/* The worker's own next task. */
-static struct troupe_task *worker_take(struct troupe_worker *worker)
+struct troupe_task *troupe_worker_take(struct troupe_worker *worker)
 {
     /* Others must find what they could run: a batch is kept back only behind a longer deque. */
     if (worker->batch_count > 1 && worker->pool->width > 1 && troupe_deque_is_empty(&worker->deque))
         worker_return_batch(worker);
-    if (worker->batch_count == 0)
+    if (worker->batch_count == 0) {
         worker->batch_count = troupe_deque_take(&worker->deque, worker->batch);
+        /* On their way from memory while the first of them run. */
+        for (int i = 0; i < worker->batch_count - 1; i++)
+            __builtin_prefetch(worker->batch[i], 1);
+    }
     return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
 }
 
@@ -178,7 +181,7 @@ static struct troupe_task *worker_find(struct troupe_worker *worker)
     else if (worker->ticks % INJECTED_PERIOD == OLDEST_PHASE)
         task = troupe_deque_take_oldest(&worker->deque);
     if (task == NULL)
-        task = worker_take(worker);
+        task = troupe_worker_take(worker);
     if (task == NULL)
         task = worker_take_injected(worker);
     if (task == NULL)

@@ -85,6 +85,13 @@ class Loops(support.Case):
             got = self.result("run", f"{G}/loop_growing.json", "--feed", f"n={n}", "--fetch", "y")
             self.assertEqual(got, {"y": y})
 
+    def test_a_loop_changes_state_in_every_iteration(self):
+        for steps, total in ((1, 0), (2, 10), (5, 40)):
+            for ranks in (0, 2):
+                got = self.result("run", f"{G}/loop_state.json", "--fetch", "loop", "--fetch",
+                                  "total", "--steps", str(steps), ranks=ranks)
+                self.assertEqual(got, {"loop": 4, "total": total})
+
     def test_the_loop_of_a_real_model(self):
         graph = "tests/unit/graph/graphs/handtrack_loop.json"
         for ranks in (0, 2):
@@ -94,10 +101,40 @@ class Loops(support.Case):
                                    "second": [[320, 320, 6]] * 2})
 
 
-class Functions(support.Case):
-    def test_recursion_is_checked(self):
-        status, output, messages = self.troupe("check", "examples/factorial.json")
-        self.assertEqual((status, messages), (0, ""), output)
+    def test_replicas_have_loops_of_their_own(self):
+        run = ["run", f"{G}/train_loop.json", "--target", "train", "--fetch", "w", "--steps", "3"]
+        alone = self.result(*run, "--feed", "x=[[1,2],[3,4],[5,6],[7,8]]")
+        self.assertNotEqual(alone["w"], [[2], [1]])
+        got = self.result(*run, "--strategy", "data-parallel", "--feed", "x=[[1,2],[3,4]]", "--feed",
+                          "replica_1/x=[[5,6],[7,8]]", ranks=2)
+        for one, other in zip(alone["w"], got["w"]):
+            self.assertAlmostEqual(one[0], other[0], places=5)
+
+
+class Recursion(support.Case):
+    def test_factorial(self):
+        for n, y in ((0, 1), (1, 1), (5, 120), (12, 479001600)):
+            for ranks in (0, 2):
+                got = self.result("run", "examples/factorial.json", "--feed", f"n={n}", "--fetch",
+                                  "factorial", ranks=ranks)
+                self.assertEqual(got, {"factorial": y})
+
+    def test_trees_loops_and_functions_that_call_each_other(self):
+        fib = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
+        for n in (0, 1, 6, 9):
+            for ranks in (0, 2):
+                got = self.result("run", f"{G}/recursion.json", "--feed", f"n={n}", "--fetch",
+                                  "fib", "--fetch", "even", "--fetch", "sum", "--fetch", "count",
+                                  ranks=ranks)
+                self.assertEqual(got, {"fib": fib[n], "even": n % 2 == 0, "sum": sum(fib[:n + 1]),
+                                       "count": n * (n + 1) // 2})
+
+    def test_recursion_without_end(self):
+        status, output, messages = self.troupe("run", "examples/factorial.json", "--feed",
+                                               "n=1000000", "--fetch", "factorial")
+        self.assertEqual((status, output), (3, ""))
+        self.assertIn('node "factorial/y/else/rest" (Call)', messages)
+        self.assertIn("frames are nested 10000 deep: does the recursion end?", messages)
 
 
 if __name__ == "__main__":

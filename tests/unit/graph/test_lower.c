@@ -177,6 +177,18 @@ Test(call, nests)
     troupe_graph_destroy(graph);
 }
 
+/* What a body has without inputs is in the frame, and the branch, of the call. */
+Test(call, has_its_constants_where_it_is)
+{
+    struct troupe_graph *graph =
+        load(GRAPH(CONSTS "," NODE("y", "While", "\"one\"", LOOP("small", "outer")),
+                   SMALL "," THREE "," FUNCTION("outer", IN("x"), OUT("inner"),
+                                                NODE("inner", "Call", "\"x\"", F("three")))));
+    cr_expect(waits_for(graph, "y/body/inner/three", "y/body/inner/start"));
+    expect_input(graph, "y/body/inner/start", 0, "y/switch_0", 1);
+    troupe_graph_destroy(graph);
+}
+
 Test(call, takes_another_name_where_one_is_taken)
 {
     struct troupe_graph *graph = load(GRAPH(
