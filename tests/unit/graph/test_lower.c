@@ -184,21 +184,20 @@ Test(call, nests)
 
 Test(call, reads_graphdefs_functions)
 {
-    struct troupe_graph *graph = load(GRAPH(CONSTS
-                                            "," NODE("y", "PartitionedCall", "\"one\", \"two\"",
-                                                     "\"f\": {\"func\": {\"name\": \"f\"}}"),
-                                            DEF("{\"name\": \"a\", \"type\": \"DT_INT32\"}, "
-                                                "{\"name\": \"b\", \"type\": \"DT_INT32\"}",
-                                                "{\"name\": \"r\", \"type\": \"DT_INT32\"}, "
-                                                "{\"name\": \"s\", \"type\": \"DT_INT32\"}",
-                                                NODE(
-                                                    "pair", "IdentityN", "\"a\", \"b\"",
-                                                    "\"T\": {\"list\": {\"type\": [\"DT_INT32\", "
-                                                    "\"DT_INT32\"]}}") "," NODE("sum", "AddV2",
-                                                                                "\"pair:output:1\","
-                                                                                " \"a\", \"^pair\"",
-                                                                                ""),
-                                                "\"r\": \"sum:z:0\", \"s\": \"b\"")));
+    struct troupe_graph *graph =
+        load(GRAPH(CONSTS "," NODE("y", "PartitionedCall", "\"one\", \"two\"",
+                                   "\"f\": {\"func\": {\"name\": \"f\"}}"),
+                   DEF("{\"name\": \"a\", \"type\": \"DT_INT32\"}, "
+                       "{\"name\": \"b\", \"type\": \"DT_INT32\"}",
+                       "{\"name\": \"r\", \"type\": \"DT_INT32\"}, "
+                       "{\"name\": \"s\", \"type\": \"DT_INT32\"}",
+                       NODE("pair", "IdentityN", "\"a\", \"b\"",
+                            "\"T\": {\"list\": {\"type\": [\"DT_INT32\", "
+                            "\"DT_INT32\"]}}") "," NODE("sum", "AddV2",
+                                                        "\"pair:output:1\","
+                                                        " \"a\", \"^pair\"",
+                                                        ""),
+                       "\"r\": \"sum:z:0\", \"s\": \"b\"")));
     expect_input(graph, "y", 0, "y/sum", 0);
     expect_input(graph, "y", 1, "two", 0);
     expect_input(graph, "y/sum", 0, "y/pair", 1);
