@@ -214,13 +214,12 @@ static enum troupe_status add_input(struct troupe_loader *loader,
         {index_name, troupe_attr_int(index)},
         {shape_name, troupe_attr_shape(input->shape)},
     };
-    struct troupe_place place = troupe_positions_find(&loader->positions, path, false);
     struct troupe_node_spec spec = {.name = input->name,
                                     .op = "_Arg",
                                     .attrs = attrs,
                                     .attr_count = 3,
-                                    .line = place.line,
-                                    .column = place.column};
+                                    .line = loader->function->line,
+                                    .column = loader->function->column};
     enum troupe_status status = TROUPE_ALREADY_EXISTS;
 
     if (!troupe_name_is_valid(input->name))
@@ -374,11 +373,12 @@ static enum troupe_status load_function_name(struct troupe_loader *loader,
 
 /* Reads a function in friendly form, whose nodes are at `nodes_path`. */
 static enum troupe_status load_friendly(struct troupe_loader *loader,
+                                        const struct troupe_positions *functions,
                                         const struct troupe_json_path *path,
                                         const struct troupe_json_path *nodes_path, json_t *json,
                                         int number)
 {
-    struct troupe_place place = troupe_positions_find(&loader->positions, path, false);
+    struct troupe_place place = troupe_positions_find(functions, path, false);
     struct troupe_loader inner = {.path = loader->path,
                                   .nodes = nodes_path,
                                   .diagnostics = loader->diagnostics,
@@ -400,9 +400,8 @@ static enum troupe_status load_friendly(struct troupe_loader *loader,
         return status == TROUPE_RESOURCE_EXHAUSTED ? status : TROUPE_OK;
     if (!troupe_loader_check_keys(loader, path, "function: ", json, function_keys, 4))
         return TROUPE_OK;
-    status =
-        troupe_positions_init(&inner.positions, loader->positions.text, loader->positions.length,
-                              nodes_path, json_array_size(json_object_get(json, "node")));
+    status = troupe_positions_init(&inner.positions, functions, nodes_path,
+                                   json_array_size(json_object_get(json, "node")));
     if (status == TROUPE_OK)
         status = load_body(&inner, path, json);
     troupe_positions_fini(&inner.positions);
@@ -410,7 +409,9 @@ static enum troupe_status load_friendly(struct troupe_loader *loader,
     return status;
 }
 
-static enum troupe_status load_function(struct troupe_loader *loader, json_t *json, int number)
+static enum troupe_status load_function(struct troupe_loader *loader,
+                                        const struct troupe_positions *functions, json_t *json,
+                                        int number)
 {
     const struct troupe_json_path library_path = {NULL, "library", 0};
     const struct troupe_json_path functions_path = {&library_path, "function", 0};
@@ -423,7 +424,7 @@ static enum troupe_status load_function(struct troupe_loader *loader, json_t *js
 
     if (friendly == NULL)
         return loader->diagnostics->count > 0 ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
-    status = load_friendly(loader, &path, &nodes_path, friendly, number);
+    status = load_friendly(loader, functions, &path, &nodes_path, friendly, number);
     json_decref(friendly);
     return status;
 }
@@ -432,6 +433,7 @@ enum troupe_status troupe_load_library(struct troupe_loader *loader, json_t *roo
 {
     const struct troupe_json_path at = {NULL, "library", 0}, functions_at = {&at, "function", 0};
     json_t *library = json_object_get(root, "library"), *functions;
+    struct troupe_positions positions;
     enum troupe_status status;
 
     if (library == NULL)
@@ -451,8 +453,12 @@ enum troupe_status troupe_load_library(struct troupe_loader *loader, json_t *roo
     }
     if (json_array_size(functions) == 0)
         return TROUPE_OK;
-    status = troupe_library_create((int)json_array_size(functions), &loader->graph->library);
+    status = troupe_positions_init(&positions, &loader->positions, &functions_at,
+                                   json_array_size(functions));
+    if (status == TROUPE_OK)
+        status = troupe_library_create((int)json_array_size(functions), &loader->graph->library);
     for (size_t i = 0; i < json_array_size(functions) && status == TROUPE_OK; i++)
-        status = load_function(loader, json_array_get(functions, i), (int)i);
+        status = load_function(loader, &positions, json_array_get(functions, i), (int)i);
+    troupe_positions_fini(&positions);
     return status;
 }
