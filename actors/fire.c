@@ -336,14 +336,19 @@ void troupe_firing_run(struct troupe_task *task, struct troupe_worker *worker)
         firing_fire(firing_of_task(task), &ready);
         if (polls)
             troupe_worker_poll(worker);
-        if (ready.count == 0)
+        if (ready.count > 0) {
+            /* The best is fired here, the others may be stolen meanwhile. */
+            task = ready.tasks[--ready.count];
+            troupe_ready_flush(&ready);
+            continue;
+        }
+        task = troupe_worker_take(worker);
+        if (task == NULL)
             return;
-        /* The best is fired here, the others may be stolen meanwhile. */
-        task = ready.tasks[--ready.count];
-        troupe_ready_flush(&ready);
+        if (task->run != troupe_firing_run)
+            break;
     }
-    ready.tasks[ready.count++] = task;
-    troupe_ready_flush(&ready);
+    troupe_pool_push(ready.pool, worker, task);
 }
 
 /* Ends a deferred firing on a worker: nobody else may count arrivals of a pool that has one. */

@@ -43,6 +43,8 @@ struct troupe_arguments {
     int runs, work_ns;          /* 0: not given */
     const char *graph;          /* of a benchmark; NULL: not given */
     uint64_t seed;              /* 0: not given */
+    int64_t timeout_ms;         /* 0: not given */
+    int64_t watchdog_ms;        /* 0: not given; -1: off */
     enum troupe_progress_mode progress;
     enum troupe_log_level log;
 };
@@ -69,6 +71,8 @@ enum troupe_option_id {
     TROUPE_OPTION_WORKERS,
     TROUPE_OPTION_WINDOW,
     TROUPE_OPTION_SEED,
+    TROUPE_OPTION_TIMEOUT,
+    TROUPE_OPTION_WATCHDOG,
     TROUPE_OPTION_PROGRESS,
     TROUPE_OPTION_RUNS,
     TROUPE_OPTION_GRAPH,

@@ -12,6 +12,7 @@
 
 /* getopt_long returns FIRST + number, out of the way of characters. */
 #define OPTION_FIRST 256
+#define SECONDS_MAX  1e9
 
 struct option_row {
     const char *name;
@@ -33,6 +34,9 @@ static const struct option_row option_rows[TROUPE_OPTION_COUNT] = {
     [TROUPE_OPTION_WORKERS] = {"workers", "N", "workers of each rank"},
     [TROUPE_OPTION_WINDOW] = {"window", "N", "steps in flight"},
     [TROUPE_OPTION_SEED] = {"seed", "N", "seed of random numbers and shuffles, from 1"},
+    [TROUPE_OPTION_TIMEOUT] = {"timeout", "SECONDS", "end the run when it takes longer"},
+    [TROUPE_OPTION_WATCHDOG] = {"watchdog", "SECONDS",
+                                "end a run in which nothing happens for so long (60); 0: never"},
     [TROUPE_OPTION_PROGRESS] = {"progress", "auto|always|never",
                                 "a line rewritten in place on a terminal, else plain lines"},
     [TROUPE_OPTION_RUNS] = {"runs", "N", "measure N times, after one that does not count"},
@@ -139,6 +143,23 @@ static enum troupe_status read_int(int id, const char *text, uint64_t maximum, i
     return status;
 }
 
+/* Seconds with a fraction, as milliseconds; 0 where that is allowed. */
+static enum troupe_status read_seconds(int id, const char *text, bool may_be_zero, int64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    double seconds = strtod(text, &end);
+    bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+    bool is_zero = is_number && seconds <= 0 && may_be_zero;
+    if (!is_zero && (!is_number || !(seconds >= 0.001 && seconds <= SECONDS_MAX)))
+        return troupe_status_fail(
+            TROUPE_INVALID_ARGUMENT, "--%s wants seconds, from 0.001 to %.0f%s, got \"%s\"",
+            option_rows[id].name, SECONDS_MAX, may_be_zero ? ", or 0" : "", text);
+    *out = (int64_t)(seconds * 1000.0 + 0.5);
+    return TROUPE_OK;
+}
+
 static enum troupe_status read_progress(const char *text, enum troupe_progress_mode *out)
 {
     static const char *const names[] = {[TROUPE_PROGRESS_AUTO] = "auto",
@@ -217,6 +238,13 @@ static enum troupe_status read_option(int id, const char *text, struct troupe_ar
         return read_int(id, text, 4096, &arguments->workers);
     case TROUPE_OPTION_WINDOW:
         return read_int(id, text, 1024, &arguments->window);
+    case TROUPE_OPTION_TIMEOUT:
+        return read_seconds(id, text, false, &arguments->timeout_ms);
+    case TROUPE_OPTION_WATCHDOG:
+        status = read_seconds(id, text, true, &arguments->watchdog_ms);
+        if (status == TROUPE_OK && arguments->watchdog_ms == 0)
+            arguments->watchdog_ms = -1;
+        return status;
     case TROUPE_OPTION_RUNS:
         return read_int(id, text, 10000, &arguments->runs);
     case TROUPE_OPTION_GRAPH:

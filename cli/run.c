@@ -149,6 +149,7 @@ static int run_selection(struct troupe_runtime *runtime, struct troupe_session *
         .targets = arguments->targets,
         .target_count = arguments->target_count,
         .steps = arguments->steps > 0 ? arguments->steps : 1,
+        .timeout_ms = arguments->timeout_ms,
     };
     status = troupe_session_run(session, &run, selection.fetched, &done);
     if (status != TROUPE_OK) {
@@ -201,8 +202,12 @@ static int follow(struct troupe_runtime *runtime, struct troupe_session *session
 
 static int command_run(struct troupe_runtime *runtime, const struct troupe_arguments *arguments)
 {
-    struct troupe_session_options options = {
-        .seed = arguments->seed, .window = arguments->window, .strategy = arguments->strategy};
+    /* Nothing but this command starts runs. */
+    struct troupe_session_options options = {.seed = arguments->seed,
+                                             .window = arguments->window,
+                                             .strategy = arguments->strategy,
+                                             .watchdog_ms = arguments->watchdog_ms,
+                                             .self_contained = true};
     struct troupe_session *session;
 
     troupe_signals_install();
@@ -226,6 +231,7 @@ const struct troupe_command troupe_command_run = {
     .accepts = 1u << TROUPE_OPTION_FEED | 1u << TROUPE_OPTION_FETCH | 1u << TROUPE_OPTION_TARGET |
                1u << TROUPE_OPTION_STEPS | 1u << TROUPE_OPTION_STRATEGY |
                1u << TROUPE_OPTION_WORKERS | 1u << TROUPE_OPTION_WINDOW | 1u << TROUPE_OPTION_SEED |
+               1u << TROUPE_OPTION_TIMEOUT | 1u << TROUPE_OPTION_WATCHDOG |
                1u << TROUPE_OPTION_PROGRESS | 1u << TROUPE_OPTION_LOG,
     .run = command_run,
 };

@@ -1,8 +1,13 @@
 /* `troupe run` of a graph with loops: each in its order, with progress, and one result.
  *
+ * Loops run one after another, each together with those that name it in "with" (its companions);
+ * these form a group, whose first loop leads. A companion without an end of its own ends when its
+ * leader has; when one loop of a group fails the others are cancelled.
+ *
  * Invariant: a loop's fetches are its show values and then its mean values; on_step gets them in
  * that order, step by step, and touches only the loop's state, which nobody else does meanwhile. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 
@@ -17,12 +22,16 @@ struct loop_state {
     int fetch_count;
     int64_t steps; /* done */
     double seconds;
+    int leader;                     /* of its group */
+    struct troupe_request *request; /* NULL: not started, or over */
+    bool was_ended;                 /* its leader was over */
 };
 
 static void loop_fini(struct loop_state *state)
 {
     for (int i = 0; state->fetched != NULL && i < state->fetch_count; i++)
         troupe_tensor_unref(state->fetched[i]);
+    troupe_request_free(state->request);
     free(state->fetched);
     free(state->fetches);
     free(state->sums);
@@ -92,24 +101,153 @@ static void on_step(void *context, int64_t step, struct troupe_tensor *const *fe
     troupe_progress_step(&state->progress, state->steps, fetched);
 }
 
-static enum troupe_status loop_run(struct loop_state *state, struct troupe_session *session,
-                                   int64_t steps, enum troupe_progress_mode mode, int64_t *done)
-{
-    struct troupe_run run = {
-        .fetches = state->fetches,
-        .fetch_count = state->fetch_count,
-        .targets = state->loop->run,
-        .target_count = state->loop->run_count,
-        .steps = steps,
-        .on_step = on_step,
-        .on_step_context = state,
-    };
+/* All loops of the graph, in order. */
+struct loop_set {
+    struct loop_state *states;
+    int count;
+    struct troupe_session *session;
+    const struct troupe_arguments *arguments;
+    int64_t next_step; /* the number of the next group's first step */
+};
 
-    troupe_progress_start(&state->progress, mode, state->loop, steps);
-    enum troupe_status status = troupe_session_run(session, &run, state->fetched, done);
+static enum troupe_status loop_start(const struct loop_set *set, struct loop_state *state)
+{
+    const struct troupe_arguments *arguments = set->arguments;
+    const struct loop_state *leader = &set->states[state->leader];
+    enum troupe_progress_mode mode = arguments->progress;
+    struct troupe_run run = troupe_loop_run(state->loop);
+
+    run.fetches = state->fetches;
+    run.fetch_count = state->fetch_count;
+    run.on_step = on_step;
+    run.on_step_context = state;
+    run.first_step = set->next_step;
+    if (arguments->steps > 0 && state == &set->states[0])
+        run.steps = arguments->steps;
+    if (arguments->timeout_ms > 0)
+        run.timeout_ms = arguments->timeout_ms;
+    if (state != leader && leader->progress.in_place)
+        mode = TROUPE_PROGRESS_NEVER; /* there is one line to rewrite */
+    troupe_progress_start(&state->progress, mode, state->loop, run.steps);
+    return troupe_session_start(set->session, &run, &state->request);
+}
+
+/* A loop is over: its values, or why it failed. */
+static enum troupe_status loop_end(struct loop_state *state, int64_t *done)
+{
+    enum troupe_status status = troupe_request_wait(state->request, state->fetched, done);
+
+    troupe_request_free(state->request);
+    state->request = NULL;
+    state->steps = *done;
     state->seconds = troupe_seconds() - state->progress.start;
     troupe_progress_end(&state->progress);
+    if (state->was_ended && (status == TROUPE_CANCELLED || status == TROUPE_OUT_OF_RANGE))
+        return TROUPE_OK; /* perhaps in the middle of a step, or before the first */
     return status;
+}
+
+/* The loops that run, as an array to wait for any of; their numbers in `members`. */
+static int list_running(const struct loop_set *set, struct troupe_request **requests, int *members)
+{
+    int running = 0;
+
+    for (int i = 0; i < set->count; i++)
+        if (set->states[i].request != NULL) {
+            requests[running] = set->states[i].request;
+            members[running++] = i;
+        }
+    return running;
+}
+
+/* The leader is over: those that have no end of their own are, too. */
+static void end_companions(struct loop_set *set)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct loop_state *state = &set->states[i];
+        if (state->request == NULL || state->loop->steps > 0 || state->loop->until != NULL)
+            continue;
+        state->was_ended = true;
+        troupe_request_cancel(state->request);
+    }
+}
+
+static void cancel_all(struct loop_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->states[i].request != NULL)
+            troupe_request_cancel(set->states[i].request);
+}
+
+/* Nothing of what runs may outlive the states. */
+static void end_all(struct loop_set *set)
+{
+    int64_t steps;
+
+    cancel_all(set);
+    for (int i = 0; i < set->count; i++)
+        if (set->states[i].request != NULL)
+            (void)(loop_end(&set->states[i], &steps) == TROUPE_OK);
+}
+
+/* Waits for every loop that runs. The first failure is the group's: `*done` is how many steps of
+ * that loop were done. */
+static enum troupe_status group_wait(struct loop_set *set, int leader, int64_t *done)
+{
+    struct troupe_request **requests = calloc((size_t)set->count, sizeof(struct troupe_request *));
+    int *members = calloc((size_t)set->count, sizeof *members);
+    enum troupe_status status = TROUPE_OK;
+    char *message = NULL;
+    int running, index = 0;
+
+    if (requests == NULL || members == NULL)
+        status = troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for loops");
+    while (requests != NULL && members != NULL &&
+           (running = list_running(set, requests, members)) > 0 &&
+           troupe_request_wait_any(requests, running, &index) == TROUPE_OK) {
+        int64_t steps = 0;
+        enum troupe_status ended = loop_end(&set->states[members[index]], &steps);
+        if (ended != TROUPE_OK && status == TROUPE_OK) {
+            status = ended;
+            *done = steps;
+            message = strdup(troupe_status_message());
+            cancel_all(set);
+        }
+        if (members[index] == leader)
+            end_companions(set);
+    }
+    if (message != NULL)
+        status = troupe_status_fail(status, "%s", message);
+    free(message);
+    free(requests);
+    free(members);
+    return status;
+}
+
+/* Runs the loops of a group. */
+static enum troupe_status group_run(struct loop_set *set, int leader, int64_t *done)
+{
+    enum troupe_status status = TROUPE_OK;
+
+    for (int i = leader; i < set->count && status == TROUPE_OK; i++)
+        if (set->states[i].leader == leader)
+            status = loop_start(set, &set->states[i]);
+    if (status == TROUPE_OK)
+        status = group_wait(set, leader, done);
+    set->next_step += set->states[leader].steps;
+    return status;
+}
+
+/* Who leads the group of each loop. Loops come after those that they name. */
+static void find_leaders(const struct loop_set *set)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct loop_state *state = &set->states[i];
+        state->leader = i;
+        for (int k = 0; k < i && state->loop->with != NULL; k++)
+            if (strcmp(set->states[k].loop->name, state->loop->with) == 0)
+                state->leader = set->states[k].leader;
+    }
 }
 
 /* The facts of the run: they come first, so that a value of the same name gets its loop's name. */
@@ -145,6 +283,8 @@ static enum troupe_status add_loop(struct troupe_result *result, const struct lo
         status =
             troupe_result_add_tensor(result, loop->name, loop->show[i].name, state->fetched[i]);
     for (int i = 0; status == TROUPE_OK && i < loop->mean_count; i++) {
+        if (state->counts[i] == 0) /* it was ended before its first step */
+            continue;
         double mean = state->sums[i] / (double)state->counts[i];
         status = troupe_result_add_number(result, loop->mean[i].name, mean);
     }
@@ -172,36 +312,41 @@ static enum troupe_status write_result(struct troupe_runtime *runtime,
 int troupe_run_loops(struct troupe_runtime *runtime, struct troupe_session *session,
                      const struct troupe_arguments *arguments)
 {
-    int count = troupe_session_loop_count(session), exit_status = TROUPE_EXIT_DONE;
-    struct loop_state *states = calloc((size_t)count, sizeof *states);
+    struct loop_set set = {
+        .count = troupe_session_loop_count(session), .session = session, .arguments = arguments};
+    int exit_status = TROUPE_EXIT_DONE;
     double start = troupe_seconds();
     enum troupe_status status = TROUPE_OK;
 
-    if (states == NULL)
+    set.states = calloc((size_t)set.count, sizeof *set.states);
+    if (set.states == NULL)
         return troupe_fail(runtime,
                            troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for loops"));
-    for (int i = 0; status == TROUPE_OK && i < count; i++)
-        status = loop_init(&states[i], session, troupe_session_loop(session, i));
+    for (int i = 0; status == TROUPE_OK && i < set.count; i++)
+        status = loop_init(&set.states[i], session, troupe_session_loop(session, i));
     if (status != TROUPE_OK) {
         exit_status = troupe_fail(runtime, status);
         goto free_states;
     }
-    for (int i = 0; i < count; i++) {
-        int64_t steps = i == 0 && arguments->steps > 0 ? arguments->steps : states[i].loop->steps;
+    find_leaders(&set);
+    for (int i = 0; i < set.count; i++) {
         int64_t done = 0;
-        status = loop_run(&states[i], session, steps, arguments->progress, &done);
+        if (set.states[i].leader != i)
+            continue;
+        status = group_run(&set, i, &done);
         if (status != TROUPE_OK) {
             exit_status = troupe_run_failed(runtime, status, done);
             goto free_states;
         }
     }
-    status = write_result(runtime, session, states, count, troupe_seconds() - start);
+    status = write_result(runtime, session, set.states, set.count, troupe_seconds() - start);
     if (status != TROUPE_OK)
         exit_status = troupe_fail(runtime, status);
 
 free_states:
-    for (int i = 0; i < count; i++)
-        loop_fini(&states[i]);
-    free(states);
+    end_all(&set);
+    for (int i = 0; i < set.count; i++)
+        loop_fini(&set.states[i]);
+    free(set.states);
     return exit_status;
 }

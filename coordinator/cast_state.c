@@ -79,16 +79,27 @@ enum troupe_status troupe_cast_in_order(struct troupe_caster *caster, int frame,
     return status;
 }
 
+/* From the last update of a step to the next read: by `staleness` steps later than it might be.
+ * Then updates have an edge of their own, as the read orders them no longer. */
+static enum troupe_status connect_next_step(struct troupe_caster *caster, int owner)
+{
+    struct troupe_stage *stage = caster->plan->stage;
+    int update = caster->last_update[owner], reader = caster->reader[owner];
+    int staleness = caster->plan->signature.staleness;
+    enum troupe_status status = TROUPE_OK;
+    if (reader >= 0)
+        status = troupe_stage_connect(stage, update, -1, reader, -1, 1 + staleness);
+    if (status == TROUPE_OK && (reader < 0 || staleness > 0))
+        status = troupe_stage_connect(stage, update, -1, caster->first_update[owner], -1, 1);
+    return status;
+}
+
 enum troupe_status troupe_cast_next_step(struct troupe_caster *caster)
 {
     enum troupe_status status = TROUPE_OK;
-    for (int i = 0; i < caster->graph->node_count && status == TROUPE_OK; i++) {
-        int update = caster->last_update[i];
-        if (update < 0)
-            continue;
-        int next = caster->reader[i] >= 0 ? caster->reader[i] : caster->first_update[i];
-        status = troupe_stage_connect(caster->plan->stage, update, -1, next, -1, 1);
-    }
+    for (int i = 0; i < caster->graph->node_count && status == TROUPE_OK; i++)
+        if (caster->last_update[i] >= 0)
+            status = connect_next_step(caster, i);
     for (int i = 1; i < caster->plan->partition.frames->count; i++) {
         const struct troupe_cast_frame *frame = &caster->frames[i];
         for (int k = 0; k < frame->order_count && status == TROUPE_OK; k++)

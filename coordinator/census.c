@@ -33,6 +33,22 @@ struct taker {
     int cause_lines, wait_lines;
 };
 
+/* By tag, then by iteration. */
+static int compare_begun(const void *a, const void *b)
+{
+    const struct troupe_census_begun *x = a, *y = b;
+    if (x->tag != y->tag)
+        return x->tag < y->tag ? -1 : 1;
+    return x->iteration < y->iteration ? -1 : x->iteration > y->iteration;
+}
+
+/* What is begun is looked up by the thousand. */
+static void sort_begun(struct troupe_census_run *run)
+{
+    if (run->begun_count > 0)
+        qsort(run->begun, (size_t)run->begun_count, sizeof(*run->begun), compare_begun);
+}
+
 static void *grow(void *array, int count, int *capacity, size_t size)
 {
     if (count < *capacity)
@@ -155,6 +171,7 @@ static void take_run_locked(struct taker *taker)
     }
     if (!troupe_stage_each_begun(stage, visit_begun, taker))
         taker->failed = true;
+    sort_begun(run);
     if (taker->with_details && run->completed < run->admitted)
         describe_inside(taker);
 }
@@ -295,6 +312,7 @@ static enum troupe_status get_run(struct troupe_wire_reader *reader, struct trou
         run->begun[run->begun_count].tag = troupe_wire_get_u64(reader);
         run->begun[run->begun_count].iteration = troupe_wire_get_u64(reader);
     }
+    sort_begun(run);
     int waits = get_count(reader, 3 * sizeof(uint64_t));
     run->waits = troupe_calloc((size_t)waits + 1, sizeof(*run->waits));
     for (; run->waits && run->wait_count < waits; run->wait_count++) {
@@ -359,16 +377,17 @@ bool troupe_census_is_quiet(const struct troupe_census *censuses, int ranks)
     return true;
 }
 
+static bool find_begun(const struct troupe_census_run *run, uint64_t tag, uint64_t iteration)
+{
+    const struct troupe_census_begun wanted = {tag, iteration};
+    return run->begun_count > 0 && bsearch(&wanted, run->begun, (size_t)run->begun_count,
+                                           sizeof(wanted), compare_begun) != NULL;
+}
+
 static bool has_begun(const struct troupe_census_run *run, uint64_t tag, uint64_t iteration)
 {
-    for (int i = 0; i < run->begun_count; i++) {
-        const struct troupe_census_begun *begun = &run->begun[i];
-        if (begun->tag == tag &&
-            (begun->iteration == iteration ||
-             (begun->iteration == TROUPE_CENSUS_ALL_BEFORE && iteration < run->completed)))
-            return true;
-    }
-    return false;
+    return find_begun(run, tag, iteration) ||
+           (iteration < run->completed && find_begun(run, tag, TROUPE_CENSUS_ALL_BEFORE));
 }
 
 static bool is_on_its_way(const struct troupe_census *censuses, int ranks, int waiting,

@@ -21,7 +21,7 @@ struct troupe_census_run {
     uint64_t number;
     uint64_t activity;            /* changes when a firing completes */
     uint64_t completed, admitted; /* iterations of its stage */
-    /* With details only: */
+    /* With details only; what is begun is in order of tags and iterations: */
     struct troupe_census_begun *begun;
     struct troupe_census_wait *waits;
     int begun_count, begun_capacity, wait_count, wait_capacity;

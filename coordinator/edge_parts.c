@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "coordinator/plan.h"
+#include "coordinator/run.h"
 #include "ops/tensor.h"
 
 struct feed_part {
@@ -46,6 +46,18 @@ static void fetch_part_destroy(struct troupe_plan_part *part)
     free(part);
 }
 
+/* Ends the run when the last fetch says so. */
+static enum troupe_status look_at_until(struct troupe_plan *plan)
+{
+    const struct troupe_tensor *value = plan->last[plan->signature.fetch_count - 1];
+    if (troupe_tensor_elements(value) != 1)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "until wants a scalar, got %lld values",
+                                  (long long)troupe_tensor_elements(value));
+    if (*(const bool *)troupe_tensor_data(value))
+        troupe_request_end(plan->request, TROUPE_OK, "");
+    return TROUPE_OK;
+}
+
 /* Notes the first step in which a fetched value is dead: because of a branch not taken, unless the
  * step turns out to have failed. */
 static void fetch_note_dead(struct troupe_plan *plan, const struct troupe_firing *firing)
@@ -78,7 +90,7 @@ static enum troupe_status fetch_behave(void *context, struct troupe_firing *firi
         plan->on_step(plan->on_step_context,
                       (int64_t)(troupe_firing_iteration(firing) - plan->first_iteration),
                       plan->last);
-    return TROUPE_OK;
+    return plan->has_until ? look_at_until(plan) : TROUPE_OK;
 }
 
 enum troupe_status troupe_fetch_part_create(struct troupe_plan *plan, struct troupe_plan_part **out,

@@ -51,6 +51,10 @@ static enum troupe_status make_loop(const struct troupe_graph *graph,
                                     struct troupe_loop *loop)
 {
     loop->name = section->name;
+    loop->with = section->with;
+    loop->until = section->until;
+    loop->timeout_ms = section->timeout_ms;
+    loop->staleness = (int)section->staleness;
     loop->steps = section->steps;
     loop->every = section->every;
     loop->run_count = section->run_count;
@@ -78,7 +82,8 @@ static bool was_made(const struct troupe_session *session, const char *name)
     return false;
 }
 
-/* Takes the sections whose `after` is done, in the order of the file, until none is left. */
+/* Takes the sections whose `after` and `with` are made, in the order of the file, until none is
+ * left. */
 static enum troupe_status make_in_order(struct troupe_session *session,
                                         const struct troupe_sections *sections)
 {
@@ -87,7 +92,8 @@ static enum troupe_status make_in_order(struct troupe_session *session,
         for (int i = 0; i < sections->loop_count; i++) {
             const struct troupe_loop_section *section = &sections->loops[i];
             if (was_made(session, section->name) ||
-                (section->after && !was_made(session, section->after)))
+                (section->after && !was_made(session, section->after)) ||
+                (section->with && !was_made(session, section->with)))
                 continue;
             enum troupe_status status =
                 make_loop(session->graph, section, &session->loops[session->loop_count++]);
@@ -96,8 +102,8 @@ static enum troupe_status make_in_order(struct troupe_session *session,
         }
         if (session->loop_count == before)
             return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                      "%s: the loops' \"after\" name each other in a circle or a "
-                                      "loop that does not exist",
+                                      "%s: the loops' \"after\" and \"with\" name each other in a "
+                                      "circle or a loop that does not exist",
                                       session->graph->path);
     }
     return TROUPE_OK;
@@ -150,6 +156,16 @@ void troupe_session_free_loops(struct troupe_session *session)
         free_const(session->loops[i].mean);
     }
     free(session->loops);
+}
+
+struct troupe_run troupe_loop_run(const struct troupe_loop *loop)
+{
+    return (struct troupe_run){.targets = loop->run,
+                               .target_count = loop->run_count,
+                               .steps = loop->steps,
+                               .timeout_ms = loop->timeout_ms,
+                               .until = loop->until,
+                               .staleness = loop->staleness};
 }
 
 int troupe_session_loop_count(const struct troupe_session *session)

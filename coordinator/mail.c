@@ -56,7 +56,8 @@ void troupe_runtime_receive(void *context, int from, uint32_t kind, const void *
     }
     struct troupe_pool *pool = runtime->pool;
     pthread_mutex_unlock(&runtime->lock);
-    troupe_pool_wake(pool);
+    if (pool) /* else the runtime is being destroyed, and nobody waits */
+        troupe_pool_wake(pool);
 }
 
 void troupe_runtime_drop_letters(struct troupe_runtime *runtime)

@@ -18,6 +18,7 @@ struct troupe_signature {
     int fetch_count;
     int *targets;
     int target_count;
+    int staleness; /* steps that a read of a variable may be behind */
 };
 
 /* One value (port -1: a control edge) that goes from a rank to another, once however many nodes

@@ -63,7 +63,8 @@ static enum troupe_status signature_make(const struct troupe_graph *graph,
 {
     struct troupe_signature signature = {.feed_count = run->feed_count,
                                          .fetch_count = run->fetch_count,
-                                         .target_count = run->target_count};
+                                         .target_count = run->target_count,
+                                         .staleness = run->staleness};
     enum troupe_status status =
         signature_values(graph, run->feeds, run->feed_count, "feed", &signature.feeds);
     if (status == TROUPE_OK)
@@ -99,7 +100,8 @@ static bool same_values(const struct troupe_value *a, const struct troupe_value 
 static bool same_signature(const struct troupe_signature *a, const struct troupe_signature *b)
 {
     return a->feed_count == b->feed_count && a->fetch_count == b->fetch_count &&
-           a->target_count == b->target_count && same_values(a->feeds, b->feeds, a->feed_count) &&
+           a->target_count == b->target_count && a->staleness == b->staleness &&
+           same_values(a->feeds, b->feeds, a->feed_count) &&
            same_values(a->fetches, b->fetches, a->fetch_count) &&
            memcmp(a->targets, b->targets, (size_t)a->target_count * sizeof(int)) == 0;
 }
@@ -211,8 +213,40 @@ static enum troupe_status check_feed_shapes(const struct troupe_session *session
     return TROUPE_OK;
 }
 
-enum troupe_status troupe_plan_check(const struct troupe_session *session,
-                                     const struct troupe_run *run)
+/* The last fetch is what the run goes on until. */
+static enum troupe_status check_until(const struct troupe_session *session,
+                                      const struct troupe_run *run, struct troupe_value value)
+{
+    const struct troupe_node *node = &session->graph->nodes[value.node];
+    const struct troupe_shape *shape = &node->output_shapes[value.port];
+    char text[TROUPE_SHAPE_TEXT_MAX];
+    if (node->output_dtypes[value.port] == TROUPE_BOOL && shape->rank <= 0)
+        return TROUPE_OK;
+    return troupe_status_fail(
+        TROUPE_INVALID_ARGUMENT, "until \"%s\": wants a bool scalar, is %s of shape %s", run->until,
+        troupe_dtype_name(node->output_dtypes[value.port]), troupe_shape_print(shape, text));
+}
+
+/* The `instance`-th plan of a signature; with -1 the first in which no run is in progress. Its
+ * number is *found, which without such a plan is that of the next one to be made. */
+static struct troupe_plan *find_plan(const struct troupe_session *session,
+                                     const struct troupe_signature *signature, int instance,
+                                     int *found)
+{
+    *found = 0;
+    for (int i = 0; i < session->plan_count; i++) {
+        struct troupe_plan *plan = session->plans[i];
+        if (!same_signature(&plan->signature, signature))
+            continue;
+        if (*found == instance || (instance < 0 && !plan->request))
+            return plan;
+        (*found)++;
+    }
+    return NULL;
+}
+
+enum troupe_status troupe_plan_check(struct troupe_session *session, const struct troupe_run *run,
+                                     struct troupe_plan **idle, int *instance)
 {
     struct troupe_signature signature;
     if (run->steps < 0 || run->timeout_ms < 0 || run->first_step < 0)
@@ -221,11 +255,21 @@ enum troupe_status troupe_plan_check(const struct troupe_session *session,
             "steps is %lld, timeout_ms %lld, first_step %lld: each wants 0 or "
             "more",
             (long long)run->steps, (long long)run->timeout_ms, (long long)run->first_step);
+    if (run->staleness < 0 || run->staleness > TROUPE_STALENESS_MAX)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "staleness is %d: wants 0 to %d",
+                                  run->staleness, TROUPE_STALENESS_MAX);
     enum troupe_status status = signature_make(session->graph, run, &signature);
     if (status != TROUPE_OK)
         return status;
-    if (session->runtime->transport->rank == 0)
+    if (run->until)
+        status = check_until(session, run, signature.fetches[run->fetch_count - 1]);
+    if (status == TROUPE_OK && session->runtime->transport->rank == 0)
         status = check_feed_shapes(session, run, &signature);
+    if (status == TROUPE_OK) {
+        pthread_mutex_lock(&session->lock);
+        *idle = find_plan(session, &signature, -1, instance);
+        pthread_mutex_unlock(&session->lock);
+    }
     signature_fini(&signature);
     return status;
 }
@@ -293,35 +337,6 @@ static enum troupe_status cache_room(struct troupe_session *session)
     session->plans = grown;
     session->plan_capacity = capacity;
     return TROUPE_OK;
-}
-
-/* The `instance`-th plan of a signature; with -1 the first in which no run is in progress. Its
- * number is *found, which without such a plan is that of the next one to be made. */
-static struct troupe_plan *find_plan(const struct troupe_session *session,
-                                     const struct troupe_signature *signature, int instance,
-                                     int *found)
-{
-    *found = 0;
-    for (int i = 0; i < session->plan_count; i++) {
-        struct troupe_plan *plan = session->plans[i];
-        if (!same_signature(&plan->signature, signature))
-            continue;
-        if (*found == instance || (instance < 0 && !plan->request))
-            return plan;
-        (*found)++;
-    }
-    return NULL;
-}
-
-int troupe_plan_choose(struct troupe_session *session, const struct troupe_run *run)
-{
-    struct troupe_signature signature;
-    int found = 0;
-    if (signature_make(session->graph, run, &signature) == TROUPE_OK) {
-        (void)find_plan(session, &signature, -1, &found);
-        signature_fini(&signature);
-    }
-    return found;
 }
 
 enum troupe_status troupe_plan_get(struct troupe_session *session, const struct troupe_run *run,

@@ -45,12 +45,13 @@ struct troupe_plan {
     int part_count, part_capacity;
 
     /* Of the run in progress, set before its first iteration is admitted: */
-    struct troupe_request *request;           /* NULL: none */
+    struct troupe_request *request;           /* NULL: none; written under the session's lock */
     uint64_t first_iteration;                 /* of the stage */
     uint64_t first_step;                      /* of the session */
     struct troupe_tensor *const *feed_values; /* borrowed; rank 0 */
     troupe_step_fn *on_step;
     void *on_step_context;
+    bool has_until;              /* the last fetch ends the run when it is true */
     struct troupe_tensor **last; /* rank 0: fetch_count values of the newest live iteration */
     /* rank 0: the first step of the run with a fetched value that is dead, and which; -1: none. */
     int64_t dead_step;
@@ -60,18 +61,22 @@ struct troupe_plan {
 /* dead_fetch.c: FAILED_PRECONDITION with a message for plan->dead_fetch, which is there. */
 TROUPE_MUST_USE enum troupe_status troupe_fetch_dead(const struct troupe_plan *plan);
 
-/* Checks the names of a run and, on rank 0, the fed values, before anybody else hears of it. */
-TROUPE_MUST_USE enum troupe_status troupe_plan_check(const struct troupe_session *session,
-                                                     const struct troupe_run *run);
+/* Reads of variables may be so many steps behind. */
+#define TROUPE_STALENESS_MAX 1024
+
+/* Checks the names of a run (whose last fetch is its `until`, if it has one) and, on rank 0, the
+ * fed values, before anybody else hears of it. On success *idle is a plan for it in which no run is
+ * in progress, NULL when there is none, and *instance the number of that plan, or of the next one
+ * to be made, among those of the same signature. The order lock is held. */
+TROUPE_MUST_USE enum troupe_status troupe_plan_check(struct troupe_session *session,
+                                                     const struct troupe_run *run,
+                                                     struct troupe_plan **idle, int *instance);
 
 /* The plan of a run, from the cache or newly made: the `instance`-th of those with the same
  * signature. Collective when it is new: the ranks compare hashes of it. The order lock is held. */
 TROUPE_MUST_USE enum troupe_status troupe_plan_get(struct troupe_session *session,
                                                    const struct troupe_run *run, int instance,
                                                    struct troupe_plan **out);
-/* The instance that a new run takes: the first in which none is in progress, or one to be made. The
- * order lock is held. */
-int troupe_plan_choose(struct troupe_session *session, const struct troupe_run *run);
 void troupe_plan_destroy(struct troupe_plan *plan);
 
 /* cast.c: makes the stage with this rank's actors. */

@@ -54,6 +54,7 @@ static enum troupe_status announce(struct troupe_session *session, const struct 
     troupe_wire_put_u64(&text, (uint64_t)order->instance);
     troupe_wire_put_u64(&text, order->first_step);
     troupe_wire_put_u64(&text, (uint64_t)run->steps);
+    troupe_wire_put_u64(&text, (uint64_t)run->staleness);
     put_names(&text, run->feeds, run->feed_count);
     put_names(&text, run->fetches, run->fetch_count);
     put_names(&text, run->targets, run->target_count);
@@ -74,6 +75,7 @@ static uint64_t hash_names(uint64_t hash, const char *const *names, int count)
 static uint64_t run_hash(const struct troupe_run *run)
 {
     uint64_t hash = troupe_hash_u64(TROUPE_HASH_START, (uint64_t)run->steps);
+    hash = troupe_hash_u64(hash, (uint64_t)run->staleness);
     hash = hash_names(hash, run->feeds, run->feed_count);
     hash = hash_names(hash, run->fetches, run->fetch_count);
     return hash_names(hash, run->targets, run->target_count);
@@ -127,6 +129,7 @@ static enum troupe_status announced_read(const struct troupe_letter *letter,
     uint64_t instance = troupe_wire_get_u64(&reader);
     announced->order.first_step = troupe_wire_get_u64(&reader);
     run->steps = (int64_t)troupe_wire_get_u64(&reader);
+    uint64_t staleness = troupe_wire_get_u64(&reader);
     enum troupe_status status = get_names(&reader, announced, &run->feed_count);
     if (status == TROUPE_OK)
         status = get_names(&reader, announced, &run->fetch_count);
@@ -134,12 +137,15 @@ static enum troupe_status announced_read(const struct troupe_letter *letter,
         status = get_names(&reader, announced, &run->target_count);
     if (status == TROUPE_OK)
         status = troupe_wire_close(&reader, "run");
-    if (status == TROUPE_OK && (instance > INT32_MAX || run->steps < 0))
-        status = troupe_status_fail(TROUPE_DATA_LOSS, "message \"run\" has plan %llu, %lld steps",
-                                    (unsigned long long)instance, (long long)run->steps);
+    if (status == TROUPE_OK &&
+        (instance > INT32_MAX || run->steps < 0 || staleness > TROUPE_STALENESS_MAX))
+        status = troupe_status_fail(
+            TROUPE_DATA_LOSS, "message \"run\" has plan %llu, %lld steps, staleness %llu",
+            (unsigned long long)instance, (long long)run->steps, (unsigned long long)staleness);
     if (status != TROUPE_OK)
         return status;
     announced->order.instance = (int)instance;
+    run->staleness = (int)staleness;
     const char *const *names = (const char *const *)announced->names;
     run->feeds = names;
     run->fetches = names + run->feed_count;
@@ -149,21 +155,33 @@ static enum troupe_status announced_read(const struct troupe_letter *letter,
 
 /* ---- Starting ---- */
 
-/* Begins an announced run here. One that this rank alone cannot begin leaves the others waiting. */
-static enum troupe_status begin_locked(struct troupe_session *session, const struct troupe_run *run,
-                                       struct troupe_run_order *order, struct troupe_request **out)
+/* Waits until the plan's last run is over, as it is on rank 0, or about to be. */
+static enum troupe_status clear_plan(struct troupe_session *session, const struct troupe_plan *plan)
 {
-    struct troupe_plan *plan;
-    enum troupe_status status = troupe_plan_get(session, run, order->instance, &plan);
+    pthread_mutex_lock(&session->lock);
+    struct troupe_request *before = plan->request;
+    if (before)
+        troupe_request_ref(before);
+    pthread_mutex_unlock(&session->lock);
+    if (!before)
+        return TROUPE_OK;
+    enum troupe_status status = troupe_request_settle(before, 0);
+    troupe_request_unref(before);
+    return status;
+}
+
+/* Begins an announced run here; `plan` NULL: it is to be found, or made. One that this rank alone
+ * cannot begin leaves the others waiting. */
+static enum troupe_status begin_locked(struct troupe_session *session, const struct troupe_run *run,
+                                       const struct troupe_run_order *order,
+                                       struct troupe_plan *plan, struct troupe_request **out)
+{
+    session->runtime->runs = order->number;
+    enum troupe_status status =
+        plan ? TROUPE_OK : troupe_plan_get(session, run, order->instance, &plan);
     if (status != TROUPE_OK)
         return status; /* on every rank */
-    /* On rank 0 the plan's last run is over; here it is about to be. */
-    if (plan->request) {
-        struct troupe_request *before = plan->request;
-        troupe_request_ref(before);
-        status = troupe_request_settle(before, 0);
-        troupe_request_unref(before);
-    }
+    status = clear_plan(session, plan);
     if (status == TROUPE_OK)
         status = troupe_request_begin(plan, run, order, out);
     if (status != TROUPE_OK && session->runtime->transport->size > 1)
@@ -171,19 +189,17 @@ static enum troupe_status begin_locked(struct troupe_session *session, const str
     return status;
 }
 
-/* Rank 0: makes the order of a run. The plan that it takes may be one that is yet to be made. */
+/* Rank 0: makes the order of a run, for a plan that may be yet to be made. */
 static enum troupe_status start_first_locked(struct troupe_session *session,
-                                             const struct troupe_run *run,
-                                             struct troupe_request **out)
+                                             const struct troupe_run *run, struct troupe_plan *plan,
+                                             int instance, struct troupe_request **out)
 {
-    troupe_session_settle(session);
-    struct troupe_run_order order = {.number = ++session->runtime->runs};
+    struct troupe_run_order order = {.number = session->runtime->runs + 1, .instance = instance};
     pthread_mutex_lock(&session->lock);
     order.first_step = run->first_step > 0 ? (uint64_t)run->first_step : session->step;
     pthread_mutex_unlock(&session->lock);
-    order.instance = troupe_plan_choose(session, run);
     enum troupe_status status = announce(session, run, &order);
-    return status == TROUPE_OK ? begin_locked(session, run, &order, out) : status;
+    return status == TROUPE_OK ? begin_locked(session, run, &order, plan, out) : status;
 }
 
 /* Another rank in collective use: takes the order from rank 0, and all else from its caller. */
@@ -199,7 +215,7 @@ static enum troupe_status start_other_locked(struct troupe_session *session,
     status = announced_read(letter, &announced);
     free(letter);
     if (status == TROUPE_OK)
-        status = begin_locked(session, run, &announced.order, out);
+        status = begin_locked(session, run, &announced.order, NULL, out);
     announced_fini(&announced);
     return status;
 }
@@ -207,7 +223,10 @@ static enum troupe_status start_other_locked(struct troupe_session *session,
 static enum troupe_status start_locked(struct troupe_session *session, const struct troupe_run *run,
                                        struct troupe_request **out)
 {
-    enum troupe_status status = troupe_plan_check(session, run);
+    struct troupe_plan *idle = NULL;
+    int instance = 0;
+    troupe_session_settle(session); /* plans may become idle */
+    enum troupe_status status = troupe_plan_check(session, run, &idle, &instance);
     pthread_mutex_lock(&session->lock);
     bool is_closing = session->is_closing;
     pthread_mutex_unlock(&session->lock);
@@ -217,22 +236,48 @@ static enum troupe_status start_locked(struct troupe_session *session, const str
         status = troupe_session_agree(session, status, run_hash(run));
     if (status != TROUPE_OK)
         return status;
-    return session->runtime->transport->rank == 0 ? start_first_locked(session, run, out)
-                                                  : start_other_locked(session, run, out);
+    return session->runtime->transport->rank == 0
+               ? start_first_locked(session, run, idle, instance, out)
+               : start_other_locked(session, run, out);
+}
+
+/* The run with its `until` as the last fetch; the array of fetches is to be freed, NULL when there
+ * is no `until`. */
+static enum troupe_status with_until(const struct troupe_run *run, struct troupe_run *extended,
+                                     const char ***fetches)
+{
+    *extended = *run;
+    *fetches = NULL;
+    if (!run->until)
+        return TROUPE_OK;
+    *fetches = troupe_calloc((size_t)run->fetch_count + 1, sizeof(**fetches));
+    if (!*fetches)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < run->fetch_count; i++)
+        (*fetches)[i] = run->fetches[i];
+    (*fetches)[extended->fetch_count++] = run->until;
+    extended->fetches = *fetches;
+    return TROUPE_OK;
 }
 
 enum troupe_status troupe_session_start(struct troupe_session *session,
                                         const struct troupe_run *run, struct troupe_request **out)
 {
+    struct troupe_run extended;
+    const char **fetches;
     enum troupe_status status = refuse_inside(session, "a run");
     if (status == TROUPE_OK && session->runtime->transport->rank != 0 && !session->collective)
         status = troupe_status_fail(TROUPE_FAILED_PRECONDITION,
                                     "rank 0 runs: other ranks serve, or all run collectively");
     if (status != TROUPE_OK)
         return status;
+    status = with_until(run, &extended, &fetches);
+    if (status != TROUPE_OK)
+        return status;
     pthread_mutex_lock(&session->order);
-    status = start_locked(session, run, out);
+    status = start_locked(session, &extended, out);
     pthread_mutex_unlock(&session->order);
+    free(fetches);
     return status;
 }
 
@@ -245,7 +290,7 @@ enum troupe_status troupe_session_follow(struct troupe_session *session,
     if (status == TROUPE_OK) {
         pthread_mutex_lock(&session->order);
         /* A plan that cannot be made is rank 0's to report. */
-        if (begin_locked(session, &announced.run, &announced.order, &request) == TROUPE_OK)
+        if (begin_locked(session, &announced.run, &announced.order, NULL, &request) == TROUPE_OK)
             troupe_request_unref(request);
         pthread_mutex_unlock(&session->order);
     }
@@ -255,13 +300,19 @@ enum troupe_status troupe_session_follow(struct troupe_session *session,
 
 /* ---- Waiting and ending ---- */
 
+static enum troupe_status refuse_wait(void)
+{
+    return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
+                              "a wait for a run from inside an actor would wait for itself: use a "
+                              "thread of your own");
+}
+
 enum troupe_status troupe_request_wait(struct troupe_request *request,
                                        struct troupe_tensor **fetched, int64_t *steps_done)
 {
     enum troupe_status status = troupe_request_settle(request, 0);
     if (status == TROUPE_FAILED_PRECONDITION)
-        return troupe_status_fail(status, "a wait for a run from inside an actor would wait for "
-                                          "itself: use a thread of your own");
+        return refuse_wait();
     if (status != TROUPE_OK)
         return status;
     if (steps_done)
@@ -269,10 +320,70 @@ enum troupe_status troupe_request_wait(struct troupe_request *request,
     if (request->status != TROUPE_OK)
         return troupe_status_fail(request->status, "%s",
                                   request->message ? request->message : "(no memory)");
-    for (int i = 0; fetched && i < request->fetch_count; i++)
+    for (int i = 0; fetched && i < request->fetch_count - request->has_until; i++)
         if (request->fetched[i])
             fetched[i] = troupe_tensor_ref(request->fetched[i]);
     return TROUPE_OK;
+}
+
+/* Lets a waiter hear of every run of the session that ends; NULL when none of the requests is in
+ * progress any more. The session stays until waiter_leave. */
+static struct troupe_session *waiter_enter(struct troupe_any_waiter *waiter,
+                                           struct troupe_request *const *requests, int count)
+{
+    struct troupe_session *session = NULL;
+    for (int i = 0; i < count && !session; i++) {
+        pthread_mutex_lock(&requests[i]->lock);
+        session = requests[i]->session;
+        if (session)
+            atomic_fetch_add(&session->visitors, 1);
+        pthread_mutex_unlock(&requests[i]->lock);
+    }
+    if (!session)
+        return NULL;
+    pthread_mutex_lock(&session->lock);
+    waiter->next = session->waiters;
+    session->waiters = waiter;
+    pthread_mutex_unlock(&session->lock);
+    return session;
+}
+
+static void waiter_leave(struct troupe_any_waiter *waiter, struct troupe_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    struct troupe_any_waiter **at = &session->waiters;
+    while (*at != waiter)
+        at = &(*at)->next;
+    *at = waiter->next;
+    pthread_mutex_unlock(&session->lock);
+    atomic_fetch_sub(&session->visitors, 1);
+}
+
+static bool find_over_of(struct troupe_request *const *requests, int count, int *index)
+{
+    for (int i = 0; i < count; i++)
+        if (troupe_request_test(requests[i])) {
+            *index = i;
+            return true;
+        }
+    return false;
+}
+
+enum troupe_status troupe_request_wait_any(struct troupe_request *const *requests, int count,
+                                           int *index)
+{
+    struct troupe_any_waiter waiter = {0};
+    enum troupe_status status = TROUPE_OK;
+    if (count < 1)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "there is no run to wait for");
+    struct troupe_session *session = waiter_enter(&waiter, requests, count);
+    while (!find_over_of(requests, count, index) && status == TROUPE_OK) {
+        status = troupe_pool_drive(requests[0]->runtime->pool, &waiter.is_woken, 0);
+        atomic_store(&waiter.is_woken, 0);
+    }
+    if (session)
+        waiter_leave(&waiter, session);
+    return status == TROUPE_FAILED_PRECONDITION ? refuse_wait() : status;
 }
 
 bool troupe_request_test(const struct troupe_request *request)

@@ -108,11 +108,13 @@ static void send_end_locked(struct troupe_request *request)
 static void send_final_locked(struct troupe_request *request)
 {
     struct troupe_text text;
-    text_start(&text, request);
-    troupe_wire_put_u64(&text, request->end);
-    troupe_wire_put_u64(&text, request->live);
-    troupe_run_failure_put(&text, &request->failure);
-    text_send(&text, request->session, -1, TROUPE_MESSAGE_FINAL);
+    if (request->runtime->transport->size > 1) {
+        text_start(&text, request);
+        troupe_wire_put_u64(&text, request->end);
+        troupe_wire_put_u64(&text, request->live);
+        troupe_run_failure_put(&text, &request->failure);
+        text_send(&text, request->session, -1, TROUPE_MESSAGE_FINAL);
+    }
     set_final_locked(request, request->end);
 }
 
@@ -175,11 +177,21 @@ static void leave(struct troupe_request *request)
         look_locked(request);
     }
     bool is_over = request->is_final && atomic_load(&request->completed) >= request->end;
+    struct troupe_session *session = request->session;
+    if (is_over && session)
+        atomic_fetch_add(&session->visitors, 1);
     pthread_mutex_unlock(&request->lock);
     if (!is_over)
         return;
     atomic_store(&request->is_over, 1);
     atomic_store(&runtime->letter_came, 1); /* for who serves */
+    if (session) {
+        pthread_mutex_lock(&session->lock);
+        for (struct troupe_any_waiter *waiter = session->waiters; waiter; waiter = waiter->next)
+            atomic_store(&waiter->is_woken, 1);
+        pthread_mutex_unlock(&session->lock);
+        atomic_fetch_sub(&session->visitors, 1);
+    }
     troupe_pool_wake(runtime->pool);
 }
 
@@ -439,18 +451,14 @@ static enum troupe_status request_create(struct troupe_plan *plan, const struct 
                                          const struct troupe_run_order *order,
                                          struct troupe_request **out)
 {
-    struct troupe_request *request = troupe_calloc(1, sizeof(*request));
+    int feeds = run->feed_values ? run->feed_count : 0;
+    size_t tensors = (size_t)feeds + (size_t)run->fetch_count;
+    struct troupe_request *request =
+        troupe_calloc(1, sizeof(*request) + tensors * sizeof(struct troupe_tensor *));
     if (!request)
         return TROUPE_RESOURCE_EXHAUSTED;
-    int feeds = run->feed_values ? run->feed_count : 0;
-    request->feeds = troupe_calloc((size_t)feeds + 1, sizeof(struct troupe_tensor *));
-    request->fetched = troupe_calloc((size_t)run->fetch_count + 1, sizeof(struct troupe_tensor *));
-    if (!request->feeds || !request->fetched) {
-        free(request->feeds);
-        free(request->fetched);
-        free(request);
-        return TROUPE_RESOURCE_EXHAUSTED;
-    }
+    request->feeds = request->tensors;
+    request->fetched = request->tensors + feeds;
     for (; request->feed_count < feeds; request->feed_count++)
         request->feeds[request->feed_count] =
             troupe_tensor_ref(run->feed_values[request->feed_count]);
@@ -470,6 +478,7 @@ static enum troupe_status request_create(struct troupe_plan *plan, const struct 
     atomic_store(&request->completed, request->first);
     atomic_store(&request->mark, request->goal);
     request->fetch_count = run->fetch_count;
+    request->has_until = run->until != NULL;
     *out = request;
     return TROUPE_OK;
 }
@@ -482,13 +491,16 @@ enum troupe_status troupe_request_begin(struct troupe_plan *plan, const struct t
     enum troupe_status status = request_create(plan, run, order, &request);
     if (status != TROUPE_OK)
         return status;
+    pthread_mutex_lock(&plan->session->lock);
     plan->request = request;
+    pthread_mutex_unlock(&plan->session->lock);
     plan->first_iteration = request->first;
     plan->first_step = order->first_step;
     plan->feed_values = request->feeds;
     plan->dead_step = plan->dead_fetch = -1;
     plan->on_step = run->on_step;
     plan->on_step_context = run->on_step_context;
+    plan->has_until = run->until != NULL;
     troupe_stage_poison(plan->stage, UINT64_MAX);
     if (request->runtime->transport->size > 1)
         troupe_runtime_await(request->runtime);
@@ -573,14 +585,14 @@ static void request_settle(struct troupe_request *request, struct troupe_session
 
 enum troupe_status troupe_request_settle(struct troupe_request *request, uint64_t deadline_ns)
 {
-    struct troupe_pool *pool = request->runtime->pool;
     pthread_mutex_lock(&request->lock);
     struct troupe_session *session = request->session;
     if (session)
         atomic_fetch_add(&session->visitors, 1);
     pthread_mutex_unlock(&request->lock);
     if (!session)
-        return TROUPE_OK;
+        return TROUPE_OK; /* perhaps the runtime is gone, too */
+    struct troupe_pool *pool = request->runtime->pool;
     enum troupe_status status = troupe_pool_drive(pool, &request->is_over, deadline_ns);
     bool is_mine = status == TROUPE_OK && !atomic_exchange(&request->is_taken, true);
     if (is_mine)
@@ -607,8 +619,6 @@ void troupe_request_unref(struct troupe_request *request)
     for (int i = 0; i < request->fetch_count; i++)
         troupe_tensor_unref(request->fetched[i]);
     pthread_mutex_destroy(&request->lock);
-    free(request->feeds);
-    free(request->fetched);
     free(request->failure.message);
     free(request->message);
     free(request);

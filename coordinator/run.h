@@ -76,8 +76,10 @@ struct troupe_request {
     enum troupe_status status;
     char *message;
     int64_t steps_done;
-    struct troupe_tensor **fetched; /* fetch_count, NULL when there are none */
+    struct troupe_tensor **fetched; /* NULL where there is none */
     int fetch_count;
+    bool has_until;                  /* the last of them is not the caller's */
+    struct troupe_tensor *tensors[]; /* the feeds, and what was fetched */
 };
 
 /* Reads what a message says of a failure into `known` when it is earlier. DATA_LOSS, and `known` as

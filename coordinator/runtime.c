@@ -103,6 +103,7 @@ void troupe_runtime_destroy(struct troupe_runtime *runtime)
         return;
     bool owns_mpi = runtime->owns_mpi;
     troupe_pool_destroy(runtime->pool);
+    runtime->pool = NULL; /* messages may still come while the transport ends */
     runtime->transport->ops->destroy(runtime->transport);
     troupe_runtime_drop_letters(runtime);
     pthread_mutex_destroy(&runtime->lock);

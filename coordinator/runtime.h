@@ -27,8 +27,9 @@ struct troupe_runtime {
     struct troupe_transport *transport;
     struct troupe_pool *pool;
     bool owns_mpi;
-    int next_tag;  /* tags are handed out densely, the same on every rank */
-    uint64_t runs; /* so far, over all sessions, the same on every rank */
+    int next_tag;    /* tags are handed out densely, the same on every rank */
+    uint64_t runs;   /* so far, over all sessions, the same on every rank */
+    uint64_t rounds; /* of the watch, over all sessions; rank 0 */
 
     /* Letters, in the order in which they came, also before a session is open. `lock` guards them
      * and `session`, which stays while it is held. */

@@ -40,6 +40,12 @@ struct troupe_session_resource {
     struct troupe_resource *resource;
 };
 
+/* Somebody who waits for any of several runs. */
+struct troupe_any_waiter {
+    struct troupe_any_waiter *next;
+    _Atomic(int) is_woken; /* a driver's flag: a run is over */
+};
+
 struct troupe_session {
     struct troupe_runtime *runtime;
     struct troupe_graph *graph;
@@ -54,7 +60,8 @@ struct troupe_session {
     /* Guards the list of runs and `step`; taken after the runtime's lock, before a request's. */
     pthread_mutex_t lock;
     struct troupe_request *requests; /* in progress */
-    uint64_t started;                /* the number of the newest run that began here */
+    struct troupe_any_waiter *waiters;
+    uint64_t started; /* the number of the newest run that began here */
     bool is_closing;
     _Atomic(int) visitors; /* threads that use the session through a request */
 

@@ -147,7 +147,8 @@ static void ask(struct troupe_watch *watch, uint64_t now)
         free(watch->answers[rank]);
         watch->answers[rank] = NULL;
     }
-    troupe_wire_put_u64(&text, ++watch->round);
+    watch->round = ++watch->session->runtime->rounds;
+    troupe_wire_put_u64(&text, watch->round);
     troupe_wire_put_u64(&text, watch->wants_details);
     troupe_wire_put_u64(&text, watch->is_self_contained);
     pthread_mutex_unlock(&watch->lock);

@@ -117,9 +117,10 @@ bool troupe_device_spec_fits(const struct troupe_device_spec *want,
 }
 
 /* Takes over a stated part; false when both state different ones. */
+/* All three have room for `size` bytes. */
 static bool merge_text(const char *a, const char *b, char *out, size_t size)
 {
-    snprintf(out, size, "%s", a[0] ? a : b);
+    memcpy(out, a[0] ? a : b, size);
     return !a[0] || !b[0] || strcmp(a, b) == 0;
 }
 

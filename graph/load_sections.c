@@ -8,7 +8,9 @@
 #include "graph/literal.h"
 #include "graph/load.h"
 
-#define RANKS_MAX 65536
+#define RANKS_MAX     65536
+#define SECONDS_MAX   1e9
+#define STALENESS_MAX 1024
 
 /* Where a section's errors are, and what goes before them. */
 struct section {
@@ -62,6 +64,14 @@ static bool section_check_value(struct section *section, const struct troupe_jso
     return false;
 }
 
+/* True when `text` is a node, which need not have outputs. */
+static bool section_check_node(struct section *section, const struct troupe_json_path *at,
+                               const char *text)
+{
+    return troupe_graph_find(section->loader->graph, text) >= 0 ||
+           section_check_value(section, at, text);
+}
+
 /* A string member; `must` makes its absence an error. Checked as a value unless `plain`. */
 static bool read_string(struct section *section, const json_t *object, const char *key, bool must,
                         bool plain, char **out)
@@ -86,9 +96,12 @@ static bool read_string(struct section *section, const json_t *object, const cha
     return section_copy(section, json_string_value(json), out);
 }
 
+typedef bool section_check_fn(struct section *section, const struct troupe_json_path *at,
+                              const char *text);
+
 /* A list of node names or values. */
 static void read_strings(struct section *section, const json_t *object, const char *key,
-                         char ***out, int *count)
+                         section_check_fn *check, char ***out, int *count)
 {
     const struct troupe_json_path list_path = {section->path, key, 0};
     const json_t *list = json_object_get(object, key);
@@ -108,13 +121,13 @@ static void read_strings(struct section *section, const json_t *object, const ch
         if (name == NULL)
             troupe_loader_error(section->loader, &at, false, "%s\"%s\" wants names, each a string",
                                 section->where, key);
-        else if (section_check_value(section, &at, name) &&
-                 section_copy(section, name, &(*out)[*count]))
+        else if (check(section, &at, name) && section_copy(section, name, &(*out)[*count]))
             (*count)++;
     }
 }
 
-static void read_count(struct section *section, const json_t *object, const char *key, int64_t *out)
+static void read_count(struct section *section, const json_t *object, const char *key,
+                       int64_t maximum, int64_t *out)
 {
     const struct troupe_json_path at = {section->path, key, 0};
     const json_t *json = json_object_get(object, key);
@@ -122,11 +135,35 @@ static void read_count(struct section *section, const json_t *object, const char
 
     if (json == NULL)
         return;
-    if (json_is_integer(json) && json_integer_value(json) >= 0)
+    if (json_is_integer(json) && json_integer_value(json) >= 0 &&
+        json_integer_value(json) <= maximum)
         *out = json_integer_value(json);
+    else if (maximum < INT64_MAX)
+        troupe_loader_error(section->loader, &at, false,
+                            "%s\"%s\" wants an int from 0 to %lld, got %s", section->where, key,
+                            (long long)maximum, troupe_json_describe(json, text));
     else
         troupe_loader_error(section->loader, &at, false, "%s\"%s\" wants an int from 0, got %s",
                             section->where, key, troupe_json_describe(json, text));
+}
+
+/* A number of seconds, as milliseconds. */
+static void read_seconds(struct section *section, const json_t *object, const char *key,
+                         int64_t *out)
+{
+    const struct troupe_json_path at = {section->path, key, 0};
+    const json_t *json = json_object_get(object, key);
+    double seconds = json_number_value(json);
+    char text[TROUPE_JSON_TEXT_MAX];
+
+    if (json == NULL)
+        return;
+    if (json_is_number(json) && seconds >= 0.001 && seconds <= SECONDS_MAX)
+        *out = (int64_t)(seconds * 1000.0 + 0.5);
+    else
+        troupe_loader_error(section->loader, &at, false,
+                            "%s\"%s\" wants seconds, from 0.001 to %.0f, got %s", section->where,
+                            key, SECONDS_MAX, troupe_json_describe(json, text));
 }
 
 /* {"result": "node:port"}. */
@@ -257,15 +294,16 @@ static enum troupe_status load_train(struct troupe_loader *loader, json_t *root)
     (void)troupe_loader_check_keys(loader, &path, section.where, json, keys, 3);
     (void)read_string(&section, json, "loss", true, false, &train->loss);
     read_optimizer(&section, train, json);
-    read_strings(&section, json, "variables", &train->variables, &train->variable_count);
+    read_strings(&section, json, "variables", section_check_value, &train->variables,
+                 &train->variable_count);
     return section.status;
 }
 
 static enum troupe_status load_one_loop(struct troupe_loader *loader,
                                         const struct troupe_json_path *path, json_t *json)
 {
-    static const char *const keys[] = {"run",      "steps", "every", "after",
-                                       "examples", "show",  "mean"};
+    static const char *const keys[] = {"run",  "steps", "every",   "after",     "examples", "show",
+                                       "mean", "until", "timeout", "staleness", "with"};
     struct troupe_sections *sections = loader->graph->sections;
     struct troupe_loop_section *loop = &sections->loops[sections->loop_count++];
     struct troupe_place place = troupe_positions_find(&loader->positions, path, true);
@@ -283,53 +321,75 @@ static enum troupe_status load_one_loop(struct troupe_loader *loader,
     }
     (void)troupe_loader_check_keys(loader, path, where, json, keys, sizeof(keys) / sizeof(keys[0]));
     (void)read_string(&section, json, "after", false, true, &loop->after);
-    read_count(&section, json, "steps", &loop->steps);
-    read_count(&section, json, "every", &loop->every);
+    (void)read_string(&section, json, "with", false, true, &loop->with);
+    (void)read_string(&section, json, "until", false, false, &loop->until);
+    if (loop->after != NULL && loop->with != NULL)
+        troupe_loader_error(loader, path, false,
+                            "%swants \"after\" or \"with\", not both: it starts once", where);
+    read_seconds(&section, json, "timeout", &loop->timeout_ms);
+    read_count(&section, json, "staleness", STALENESS_MAX, &loop->staleness);
+    read_count(&section, json, "steps", INT64_MAX, &loop->steps);
+    read_count(&section, json, "every", INT64_MAX, &loop->every);
     (void)read_string(&section, json, "examples", false, false, &loop->examples);
     read_named_values(&section, json, "show", &loop->show, &loop->show_count);
     read_named_values(&section, json, "mean", &loop->mean, &loop->mean_count);
-    read_strings(&section, json, "run", &loop->run, &loop->run_count);
+    read_strings(&section, json, "run", section_check_node, &loop->run, &loop->run_count);
     return section.status;
 }
 
-/* `after` names a loop, and following it ends. */
-static void check_after(struct troupe_loader *loader, const struct troupe_json_path *loops_path)
+/* The loop that is named as the one before, or beside, a loop; NULL for none. */
+static const char *loop_before(const struct troupe_loop_section *loop)
+{
+    return loop->after != NULL ? loop->after : loop->with;
+}
+
+static int loop_find(const struct troupe_sections *sections, const char *name)
+{
+    for (int i = 0; i < sections->loop_count; i++)
+        if (strcmp(sections->loops[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static void report_no_loop(struct troupe_loader *loader, const struct troupe_json_path *at,
+                           const struct troupe_loop_section *loop)
 {
     const struct troupe_sections *sections = loader->graph->sections;
+    const char **names = troupe_calloc((size_t)sections->loop_count + 1, sizeof(*names));
     char suggestion[TROUPE_SUGGESTION_MAX];
 
+    for (int n = 0; names != NULL && n < sections->loop_count; n++)
+        names[n] = sections->loops[n].name;
+    troupe_loader_error(loader, at, false, "loop \"%s\": \"%s\" names no loop \"%s\"%s", loop->name,
+                        at->key, loop_before(loop),
+                        troupe_loader_suggest(loop_before(loop), names,
+                                              names != NULL ? (size_t)sections->loop_count : 0,
+                                              suggestion));
+    free(names);
+}
+
+/* `after` and `with` name a loop, and following them ends. */
+static void check_order(struct troupe_loader *loader, const struct troupe_json_path *loops_path)
+{
+    const struct troupe_sections *sections = loader->graph->sections;
+
     for (int i = 0; i < sections->loop_count; i++) {
-        const struct troupe_json_path path = {loops_path, sections->loops[i].name, 0};
-        const struct troupe_json_path at = {&path, "after", 0};
-        const char *name = sections->loops[i].name, *after = sections->loops[i].after;
-        const char **names;
+        const struct troupe_loop_section *loop = &sections->loops[i];
+        const struct troupe_json_path path = {loops_path, loop->name, 0};
+        const struct troupe_json_path at = {&path, loop->after != NULL ? "after" : "with", 0};
+        int next = i, hops = 0;
 
-        for (int hops = 0; after != NULL && hops <= sections->loop_count; hops++) {
-            int next = 0;
-
-            while (next < sections->loop_count && strcmp(sections->loops[next].name, after) != 0)
-                next++;
-            if (next < sections->loop_count) {
-                after = hops < sections->loop_count ? sections->loops[next].after : after;
-                continue;
-            }
-            if (hops == 0) {
-                names = troupe_calloc((size_t)sections->loop_count + 1, sizeof(*names));
-                for (int n = 0; names != NULL && n < sections->loop_count; n++)
-                    names[n] = sections->loops[n].name;
-                troupe_loader_error(
-                    loader, &at, false, "loop \"%s\": \"after\" names no loop \"%s\"%s", name,
-                    after,
-                    troupe_loader_suggest(after, names,
-                                          names != NULL ? (size_t)sections->loop_count : 0,
-                                          suggestion));
-                free(names);
-            }
-            after = NULL;
+        while (next >= 0 && hops <= sections->loop_count &&
+               loop_before(&sections->loops[next]) != NULL) {
+            next = loop_find(sections, loop_before(&sections->loops[next]));
+            if (next < 0 && hops == 0)
+                report_no_loop(loader, &at, loop);
+            hops++;
         }
-        if (after != NULL)
+        if (hops > sections->loop_count)
             troupe_loader_error(loader, &at, false,
-                                "loop \"%s\": \"after\" leads back to a loop before it", name);
+                                "loop \"%s\": \"%s\" leads back to a loop before it", loop->name,
+                                at.key);
     }
 }
 
@@ -358,7 +418,7 @@ static enum troupe_status load_loops(struct troupe_loader *loader, json_t *root)
             status = load_one_loop(loader, &at, value);
     }
     if (status == TROUPE_OK)
-        check_after(loader, &path);
+        check_order(loader, &path);
     return status;
 }
 

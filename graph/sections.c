@@ -34,6 +34,8 @@ static void loop_fini(struct troupe_loop_section *loop)
 {
     free(loop->name);
     free(loop->after);
+    free(loop->with);
+    free(loop->until);
     for (int i = 0; i < loop->run_count; i++)
         free(loop->run[i]);
     free(loop->run);

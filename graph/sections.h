@@ -36,8 +36,12 @@ struct troupe_train_section {
  * sequence. */
 struct troupe_loop_section {
     char *name;
-    char *after; /* the loop that runs before it, NULL for none */
-    char **run;  /* targets */
+    char *after;        /* the loop that runs before it, NULL for none */
+    char *with;         /* the loop that it starts together with, NULL for none */
+    char *until;        /* the bool scalar with which it ends, NULL for none */
+    int64_t timeout_ms; /* 0: none */
+    int64_t staleness;
+    char **run; /* targets */
     int run_count;
     int64_t steps;  /* 0: until the end of a sequence */
     int64_t every;  /* a progress line every so many steps; 0: by time */

@@ -115,12 +115,12 @@ static int deque_take_alone(struct troupe_deque *deque, struct troupe_task **tas
 {
     /* Relaxed throughout: there is no other thread. */
     int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
+    int64_t size = bottom - atomic_load_explicit(&deque->top, memory_order_relaxed);
     struct troupe_deque_ring *ring = atomic_load_explicit(&deque->ring, memory_order_relaxed);
+    int count = size >= TROUPE_DEQUE_LONG ? TROUPE_DEQUE_BATCH : size > 0;
 
-    if (bottom == atomic_load_explicit(&deque->top, memory_order_relaxed))
-        return 0;
-    atomic_store_explicit(&deque->bottom, bottom - 1, memory_order_relaxed);
-    return ring_get_many(ring, bottom, 1, tasks);
+    atomic_store_explicit(&deque->bottom, bottom - count, memory_order_relaxed);
+    return ring_get_many(ring, bottom, count, tasks);
 }
 
 /* Takes the last task, for which a thief may be reaching. */
@@ -183,6 +183,18 @@ static bool deque_steal_one(struct troupe_deque *deque, int64_t top, struct trou
     /* Relaxed on failure: the task is then not used. */
     return atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1, memory_order_seq_cst,
                                                    memory_order_relaxed);
+}
+
+struct troupe_task *troupe_deque_take_oldest(struct troupe_deque *deque)
+{
+    int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
+    struct troupe_task *task = NULL;
+
+    /* Relaxed: the owner's own. */
+    if (top >= atomic_load_explicit(&deque->bottom, memory_order_relaxed))
+        return NULL;
+    /* The owner is a thief like the others here, whether there are any or not. */
+    return deque_steal_one(deque, top, &task) ? task : NULL;
 }
 
 int troupe_deque_steal(struct troupe_deque *deque, struct troupe_task **tasks)

@@ -35,6 +35,9 @@ TROUPE_MUST_USE bool troupe_deque_push(struct troupe_deque *deque, struct troupe
                                        int count);
 int troupe_deque_take(struct troupe_deque *deque, struct troupe_task **tasks);
 
+/* Owner only: the oldest task, NULL when there is none or a thief was faster. */
+struct troupe_task *troupe_deque_take_oldest(struct troupe_deque *deque);
+
 /* Any thread: moves the oldest half, at most TROUPE_DEQUE_BATCH, to `tasks`, oldest first. Returns
  * their number, 0 when there is none or another thief was faster. */
 int troupe_deque_steal(struct troupe_deque *deque, struct troupe_task **tasks);

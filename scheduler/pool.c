@@ -24,6 +24,9 @@
 #define NAP_IDLE_SHARE 16
 /* Every so many searches the injected tasks go first, so that a busy worker cannot starve them. */
 #define INJECTED_PERIOD 61
+/* Once between, the worker's own oldest task goes first: newest first alone, a run without an end
+ * would keep the worker from all others. */
+#define OLDEST_PHASE 30
 /* A driver with a deadline reads the clock every so many tasks. */
 #define DEADLINE_PERIOD 16
 
@@ -154,14 +157,17 @@ static void worker_return_batch(struct troupe_worker *worker)
         troupe_pool_push_many(worker->pool, worker, worker->batch, count);
 }
 
-/* The worker's own next task. */
-static struct troupe_task *worker_take(struct troupe_worker *worker)
+struct troupe_task *troupe_worker_take(struct troupe_worker *worker)
 {
     /* Others must find what they could run: a batch is kept back only behind a longer deque. */
     if (worker->batch_count > 1 && worker->pool->width > 1 && troupe_deque_is_empty(&worker->deque))
         worker_return_batch(worker);
-    if (worker->batch_count == 0)
+    if (worker->batch_count == 0) {
         worker->batch_count = troupe_deque_take(&worker->deque, worker->batch);
+        /* On their way from memory while the first of them run. */
+        for (int i = 0; i < worker->batch_count - 1; i++)
+            __builtin_prefetch(worker->batch[i], 1);
+    }
     return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
 }
 
@@ -172,8 +178,10 @@ static struct troupe_task *worker_find(struct troupe_worker *worker)
     worker->ticks++;
     if (worker->ticks % INJECTED_PERIOD == 0)
         task = worker_take_injected(worker);
+    else if (worker->ticks % INJECTED_PERIOD == OLDEST_PHASE)
+        task = troupe_deque_take_oldest(&worker->deque);
     if (task == NULL)
-        task = worker_take(worker);
+        task = troupe_worker_take(worker);
     if (task == NULL)
         task = worker_take_injected(worker);
     if (task == NULL)

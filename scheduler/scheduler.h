@@ -76,6 +76,9 @@ void troupe_pool_parallel_for(struct troupe_pool *pool, struct troupe_worker *wo
                               void (*body)(void *context, int64_t begin, int64_t end),
                               void *context);
 
+/* The worker's own next task, which its caller runs; NULL when it has none. For a task that is one
+ * of many of a kind, which would be asked for next anyway. */
+struct troupe_task *troupe_worker_take(struct troupe_worker *worker);
 /* The calling thread's worker, NULL outside a task or poll; its number and pool. */
 struct troupe_worker *troupe_worker_current(void);
 /* Polls when events are awaited and some time has passed since the last poll: for a task that

@@ -65,6 +65,12 @@ struct troupe_run {
     /* The number of its first step, from which random numbers are counted; 0: on from the last step
      * of the runs before. */
     int64_t first_step;
+    /* A bool scalar: the run ends with the first step in which it is true, and with the steps that
+     * are in flight by then on any rank (on one rank with a window of 1: none). NULL: none. */
+    const char *until;
+    /* How many steps a read of a variable may be behind: step s + 1 + staleness sees at least what
+     * step s wrote. 0: every step sees what the one before wrote. */
+    int staleness;
 };
 
 /* Runs steps of the part of the graph that the feeds, fetches and targets select; the steps of
@@ -102,6 +108,10 @@ TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_session_start(struct troupe
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_request_wait(struct troupe_request *request,
                                                                   struct troupe_tensor **fetched,
                                                                   int64_t *steps_done);
+/* Waits until one of the runs, all of one session, is over: *index says which, the first of
+ * several. FAILED_PRECONDITION as above. Any thread. */
+TROUPE_API TROUPE_MUST_USE enum troupe_status
+troupe_request_wait_any(struct troupe_request *const *requests, int count, int *index);
 /* True when the run is over, so that a wait would not take long. Any thread; never blocks. */
 TROUPE_API bool troupe_request_test(const struct troupe_request *request);
 /* Ends the run after the steps in flight, which is no failure. Any thread, also in on_step. */
@@ -137,9 +147,14 @@ struct troupe_loop_value {
 };
 struct troupe_loop {
     const char *name;
+    const char
+        *with; /* the loop that it starts together with; NULL: it starts after those before */
     const char *const *run; /* targets */
     int run_count;
-    int64_t steps;    /* 0: until the end of a sequence */
+    int64_t steps;      /* 0: until the end of a sequence */
+    const char *until;  /* as in struct troupe_run */
+    int64_t timeout_ms; /* 0: none */
+    int staleness;
     int64_t every;    /* a progress line every so many steps; 0: by time */
     int64_t examples; /* in a step over all replicas; 0: not known */
     const struct troupe_loop_value *show;
@@ -150,6 +165,8 @@ struct troupe_loop {
 TROUPE_API int troupe_session_loop_count(const struct troupe_session *session);
 TROUPE_API const struct troupe_loop *troupe_session_loop(const struct troupe_session *session,
                                                          int index);
+/* The loop as a run to start, without fetches. Borrows from the loop. */
+TROUPE_API struct troupe_run troupe_loop_run(const struct troupe_loop *loop);
 /* The strategy in force: "none" or its name. */
 TROUPE_API const char *troupe_session_strategy(const struct troupe_session *session);
 /* The seed in force: the options', or the graph file's. */

@@ -47,7 +47,8 @@ class Lists(support.Case):
             self.assertEqual(got, result)
 
     def test_list_travels_in_a_loop(self):
-        with open(os.path.join(support.ROOT, "examples", "scan.json"), encoding="utf-8") as file:
+        with open(os.path.join(support.ROOT, support.GRAPHS, "scan_primitives.json"),
+                  encoding="utf-8") as file:
             graph = json.load(file)
         places = {"y/new": 1, "sum/new": 2, "item": 1, "i": 2, "running": 0}
         for node in graph["node"]:
@@ -67,6 +68,9 @@ class Lists(support.Case):
             got = self.result("run", graph, "--feed", f"x={list(range(20))}", "--steps", "30",
                               *fetches("doubled"), ranks=ranks)
             self.assertEqual(got, {"doubled": [2 * i for i in range(20)]})
+            got = self.result("run", "examples/array_loop.json", "--feed", "x=[1,2,3,4]",
+                              "--steps", "30", *fetches("doubled"), ranks=ranks)
+            self.assertEqual(got, {"doubled": [2, 4, 6, 8]})
 
     def test_wrong_sizes(self):
         status, output, messages = self.troupe(

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/census.h"
 #include "coordinator/run.h"
 #include "coordinator/wire.h"
 
@@ -45,6 +46,29 @@ static void try_failure(const uint8_t *data, size_t size)
     free(failure.message);
 }
 
+/* A census is judged as it is, whatever it says, and means the same when it is sent again. */
+static void try_census(const uint8_t *data, size_t size)
+{
+    struct troupe_census ranks[2];
+    struct troupe_text text;
+
+    if (troupe_census_read(data, size, &ranks[0]) != TROUPE_OK) {
+        if (ranks[0].runs != NULL || ranks[0].causes != NULL)
+            abort();
+        return;
+    }
+    troupe_text_init(&text);
+    troupe_census_put(&text, &ranks[0]);
+    if (troupe_census_read(text.data, text.length, &ranks[1]) != TROUPE_OK ||
+        troupe_census_activity(&ranks[0], 1, 0) != troupe_census_activity(&ranks[1], 1, 0))
+        abort();
+    if (troupe_census_is_quiet(ranks, 2))
+        (void)troupe_census_is_deadlock(ranks, 2);
+    troupe_text_fini(&text);
+    troupe_census_fini(&ranks[0]);
+    troupe_census_fini(&ranks[1]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct troupe_wire_reader reader;
@@ -56,5 +80,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     try_header(data, size);
     try_failure(data, size);
+    try_census(data, size);
     return 0;
 }

@@ -51,7 +51,25 @@ static const char constants[] =
 #define A_B     EMPTY "la = TensorListPushBack(e, a)\nlb = TensorListPushBack(la, b)\n"
 #define PARTIAL "part = TensorListSetItem(three, i1, a)\n" THREE
 
+/* A loop that moves the elements of one list into another, as many as `count` says. */
+#define IN_LOOP " {'frame_name': 'loop', 'is_constant': true}\n"
+#define MOVE(count)                                                                                \
+    "from = TensorListFromTensor(n, scalar)\n"                                                     \
+    "to = EmptyTensorList(scalar, any) {'element_dtype': 'int32'}\n"                               \
+    "m = Const() {'dtype': 'int32', 'value': " count "}\n"                                         \
+    "f = Enter(from)" IN_LOOP "mm = Enter(m)" IN_LOOP "one = Enter(i1)" IN_LOOP                    \
+    "s = Enter(scalar)" IN_LOOP "i_s = Enter(i0) {'frame_name': 'loop'}\n"                         \
+    "y_s = Enter(to) {'frame_name': 'loop'}\n"                                                     \
+    "i = Merge(i_s, i_n)\ny = Merge(y_s, y_n)\n"                                                   \
+    "more = Less(i, mm)\ngo = LoopCond(more)\n"                                                    \
+    "i_w = Switch(i, go)\ny_w = Switch(y, go)\n"                                                   \
+    "item = TensorListGetItem(f, i_w:1, s) {'element_dtype': 'int32'}\n"                           \
+    "y_p = TensorListPushBack(y_w:1, item)\ni_p = Add(i_w:1, one)\n"                               \
+    "i_n = NextIteration(i_p)\ny_n = NextIteration(y_p)\nend = Exit(y_w)\n"
+
 static const struct row lists[] = {
+    {MOVE("2"), "end", "[7,8]"},
+    {MOVE("0"), "end", "[]"},
     {EMPTY, "e", "[]"},
     {A_B, "lb", "[[1,2],[3,4]]"},
     /* A list is a value: what comes of it does not change it. */
@@ -113,6 +131,12 @@ static const struct row lists[] = {
      "[1,2,0,0]"},
     {EMPTY "y = TensorListConcatV2(e, pair, none64) {'element_dtype': 'float32'}\nz = Shape(y)\n",
      "z", "[0]"},
+    /* Ops that move elements move lists as well, and nobody's list changes by it. */
+    {A_B "v = Pack(la, lb) {'N': 2}\nw = Unpack(v) {'num': 2}\n"
+         "lc = TensorListPushBack(w:1, c)\nall = Pack(w, w:1, lc) {'N': 3}\n",
+     "all", "[[[1,2]],[[1,2],[3,4]],[[1,2],[3,4],[5,6,7]]]"},
+    {A_B "v = Pack(la, lb) {'N': 2}\ny = Gather(v, i1)\nz = Identity(y)\n", "z", "[[1,2],[3,4]]"},
+    {A_B "v = ExpandDims(lb, i0)\nw = Tile(v, pair)\n", "w", "[[[1,2],[3,4]],[[1,2],[3,4]]]"},
     /* Lists in lists, strings in lists. */
     {A_B "o = EmptyTensorList(scalar, any) " V "p = TensorListPushBack(o, lb)\n"
          "q = TensorListPushBack(p, e)\n",
@@ -127,6 +151,7 @@ static const struct row lists[] = {
 };
 
 static const struct row list_failures[] = {
+    {MOVE("3"), "end", "index 2: the list has 2 elements"},
     {A_B "y = TensorListGetItem(lb, i2, any) " F, "y", "index 2: the list has 2 elements"},
     {A_B "y = TensorListGetItem(lb, any, any) " F, "y", "index -1: the list has 2 elements"},
     {A_B "y = TensorListSetItem(lb, i2, a)\n", "y", "index 2: the list has 2 elements"},

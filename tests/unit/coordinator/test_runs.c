@@ -33,6 +33,11 @@ static const char counter[] =
     "{\"name\": \"two\", \"op\": \"Const\", \"attr\": {\"value\": 2.0}},"
     "{\"name\": \"c\", \"op\": \"Variable\", \"attr\": {\"dtype\": \"float32\", \"shape\": [],"
     " \"initializer\": \"zero\"}, \"device\": \"/job:worker/task:%d\"},"
+    "{\"name\": \"start\", \"op\": \"Placeholder\", \"attr\": {\"dtype\": \"float32\","
+    " \"shape\": []}},"
+    "{\"name\": \"reset\", \"op\": \"Assign\", \"input\": [\"c\", \"start\"]},"
+    "{\"name\": \"limit\", \"op\": \"Const\", \"attr\": {\"value\": 15.0}},"
+    "{\"name\": \"enough\", \"op\": \"GreaterEqual\", \"input\": [\"y\", \"limit\"]},"
     "{\"name\": \"add_one\", \"op\": \"AssignAdd\", \"input\": [\"c\", \"one\"]},"
     "{\"name\": \"add_two\", \"op\": \"AssignAdd\", \"input\": [\"c\", \"two\"]},"
     "{\"name\": \"y\", \"op\": \"Mul\", \"input\": [\"c\", \"one\"],"
@@ -126,6 +131,99 @@ static void several_requests(int rank, struct troupe_session *session, enum trou
     float value = value_of(session);
     if (rank == 0)
         CHECK(fabsf(value - 50 * (4 * 1 + 2 * 2)) < 0.5f);
+}
+
+/* Three runs of different lengths: the shortest is over first, and each is found once. */
+static void any_of_several(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK && rank == 0);
+    static const int64_t steps[] = {0, 40, 0};
+    struct troupe_request *requests[3];
+    for (int i = 0; i < 3; i++) {
+        struct troupe_run run = run_of(NULL, i == 2 ? add_two : add_one, steps[i]);
+        CHECK(troupe_session_start(session, &run, &requests[i]) == TROUPE_OK);
+    }
+    int index = -1;
+    CHECK(troupe_request_wait_any(requests, 3, &index) == TROUPE_OK && index == 1);
+    CHECK(!troupe_request_test(requests[0]) && !troupe_request_test(requests[2]));
+    troupe_request_free(requests[1]);
+    requests[1] = requests[2];
+    troupe_request_stop(requests[1]);
+    CHECK(troupe_request_wait_any(requests, 2, &index) == TROUPE_OK && index == 1);
+    CHECK(troupe_request_wait(requests[1], NULL, NULL) == TROUPE_OK);
+    troupe_request_cancel(requests[0]);
+    CHECK(troupe_request_wait_any(requests, 1, &index) == TROUPE_OK && index == 0);
+    CHECK(troupe_request_wait_any(requests, 0, &index) == TROUPE_INVALID_ARGUMENT);
+    CHECK(troupe_request_wait(requests[0], NULL, NULL) == TROUPE_CANCELLED);
+    troupe_request_free(requests[0]);
+    troupe_request_free(requests[1]);
+}
+
+/* Ends when a value says so; what is in flight then, on any rank, completes. The window is 2. */
+static void until_value(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    (void)rank;
+    CHECK(opened == TROUPE_OK);
+    struct troupe_run run = run_of(fetch_y, add_one, 0);
+    run.until = "enough";
+    struct troupe_tensor *y = NULL;
+    int64_t done = 0;
+    CHECK(troupe_session_run(session, &run, &y, &done) == TROUPE_OK);
+    CHECK(done >= 16);                     /* c is 15 in step 15 */
+    CHECK(done <= 16 + RANKS_MAX * 2 * 2); /* a rank is at most two windows ahead of the next */
+    troupe_tensor_unref(y);
+    run.until = "one";
+    CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_INVALID_ARGUMENT);
+    CHECK(strstr(troupe_status_message(), "until \"one\": wants a bool scalar, is float32"));
+}
+
+/* ---- Staleness ---- */
+
+struct seen {
+    int64_t steps;
+    int64_t behind; /* the most that a read was behind the step before it */
+};
+
+static void see_value(void *context, int64_t step, struct troupe_tensor *const *fetched)
+{
+    struct seen *seen = context;
+    int64_t value = (int64_t)scalar(fetched[0]);
+    CHECK(step == seen->steps++);
+    CHECK(value <= step); /* no read sees its own step's update, or a later one's */
+    if (step - value > seen->behind)
+        seen->behind = step - value;
+}
+
+/* Reads are at most `staleness` steps behind, and with 0 not at all; no update is lost. */
+static void stale_reads(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK && rank == 0);
+    float start = 0;
+    for (int staleness = 0; staleness <= 3; staleness++) {
+        struct seen seen = {0};
+        struct troupe_run run = run_of(fetch_y, add_one, 200);
+        struct troupe_tensor *zero, *dropped = NULL;
+        const char *feed = "start", *reset = "reset";
+        CHECK(troupe_tensor_from_data(TROUPE_FLOAT32, 0, NULL, &start, &zero) == TROUPE_OK);
+        struct troupe_run clear = {.feeds = &feed,
+                                   .feed_values = &zero,
+                                   .feed_count = 1,
+                                   .targets = &reset,
+                                   .target_count = 1,
+                                   .steps = 1};
+        CHECK(troupe_session_run(session, &clear, NULL, NULL) == TROUPE_OK);
+        troupe_tensor_unref(zero);
+        run.staleness = staleness;
+        run.on_step = see_value;
+        run.on_step_context = &seen;
+        CHECK(troupe_session_run(session, &run, &dropped, NULL) == TROUPE_OK);
+        troupe_tensor_unref(dropped);
+        CHECK(seen.steps == 200 && seen.behind <= staleness);
+        CHECK(fabsf(value_of(session) - 200) < 0.5f);
+    }
+    struct troupe_run run = run_of(fetch_y, NULL, 1);
+    run.staleness = -1;
+    CHECK(troupe_session_run(session, &run, NULL, NULL) == TROUPE_INVALID_ARGUMENT);
 }
 
 /* ---- Ended from outside ---- */
@@ -248,6 +346,7 @@ static void inside_step(void *context, int64_t step, struct troupe_tensor *const
     CHECK(troupe_session_start(inside->session, &run, &other) == TROUPE_FAILED_PRECONDITION);
     CHECK(troupe_request_wait(inside->request, NULL, NULL) == TROUPE_FAILED_PRECONDITION);
     CHECK(strstr(troupe_status_message(), "from inside an actor"));
+    troupe_session_close(inside->session); /* is refused, with a line in the log */
     if (step == 2)
         troupe_request_cancel(inside->request); /* this one does not wait */
 }
@@ -269,27 +368,47 @@ static void wait_inside(int rank, struct troupe_session *session, enum troupe_st
 
 static void slow_step(void *context, int64_t step, struct troupe_tensor *const *fetched)
 {
-    struct troupe_request *const *request = context;
+    struct inside *inside = context;
     (void)fetched;
     if (step != 1)
         return;
-    /* Until the watchdog has ended the run. */
-    while (!atomic_load(&(*request)->drains))
+    while (!atomic_load(&inside->is_started))
+        nap(1);
+    /* Until the run is interrupted. */
+    while (!atomic_load(&inside->request->drains))
         nap(10);
 }
 
 static void stalled(int rank, struct troupe_session *session, enum troupe_status opened)
 {
     CHECK(opened == TROUPE_OK && rank == 0);
-    struct troupe_request *request = NULL;
+    struct inside inside = {.session = session};
     struct troupe_run run = run_of(fetch_y, NULL, 100);
     run.on_step = slow_step;
-    run.on_step_context = &request;
-    CHECK(troupe_session_start(session, &run, &request) == TROUPE_OK);
-    CHECK(troupe_request_wait(request, NULL, NULL) == TROUPE_DEADLINE_EXCEEDED);
+    run.on_step_context = &inside;
+    CHECK(troupe_session_start(session, &run, &inside.request) == TROUPE_OK);
+    atomic_store(&inside.is_started, true);
+    CHECK(troupe_request_wait(inside.request, NULL, NULL) == TROUPE_DEADLINE_EXCEEDED);
     CHECK(strstr(troupe_status_message(), "stalled: no firing has completed for "));
     CHECK(strstr(troupe_status_message(), "the fetch on rank 0 has all its inputs in step 1"));
-    troupe_request_free(request);
+    troupe_request_free(inside.request);
+    (void)value_of(session);
+}
+
+/* A stop that the steps in flight do not let take effect becomes a cancellation. */
+static void stopped_in_step(int rank, struct troupe_session *session, enum troupe_status opened)
+{
+    CHECK(opened == TROUPE_OK && rank == 0);
+    struct inside inside = {.session = session};
+    struct troupe_run run = run_of(fetch_y, NULL, 100);
+    run.on_step = slow_step;
+    run.on_step_context = &inside;
+    CHECK(troupe_session_start(session, &run, &inside.request) == TROUPE_OK);
+    atomic_store(&inside.is_started, true);
+    troupe_session_stop(session);
+    CHECK(troupe_request_wait(inside.request, NULL, NULL) == TROUPE_CANCELLED);
+    CHECK(strncmp(troupe_status_message(), "stopped", 7) == 0);
+    troupe_request_free(inside.request);
     (void)value_of(session);
 }
 
@@ -334,6 +453,11 @@ int main(void)
             const char *text = counter_on(ranks - 1);
             ranks_run(ranks, workers, text, NULL, false, several_threads);
             ranks_run(ranks, workers, text, NULL, ranks % 2 == 0, several_requests);
+            ranks_run(ranks, workers, text, NULL, false, any_of_several);
+            ranks_run(ranks, workers, text, NULL, ranks % 2 == 0, until_value);
+            ranks_options.window = 4;
+            ranks_run(ranks, workers, text, NULL, false, stale_reads);
+            ranks_options.window = 0;
             ranks_run(ranks, workers, text, NULL, false, cancelled);
             ranks_run(ranks, workers, text, NULL, false, stopped);
             ranks_run(ranks, workers, text, NULL, ranks % 2 == 0, out_of_time);
@@ -347,6 +471,8 @@ int main(void)
         ranks_run(1, workers, counter_on(0), NULL, false, stalled);
         ranks_run(3, workers, counter_on(2), NULL, false, stalled);
         ranks_options.watchdog_ms = -1;
+        ranks_run(1, workers, counter_on(0), NULL, false, stopped_in_step);
+        ranks_run(3, workers, counter_on(2), NULL, false, stopped_in_step);
         for (int ranks = 2; ranks <= 4; ranks++) {
             snprintf(graph, sizeof(graph), crossed, ranks - 1);
             ranks_run(ranks, workers, graph, NULL, ranks % 2 == 0, deadlocked);

@@ -15,8 +15,8 @@ static const struct level levels[] = {
     {"node train loop cluster strategy seed versions library", NULL, "{", "}"},
     {"name op input device attr experimentalDebugInfo", "node", "{\"node\": [{", "}]}"},
     {"loss optimizer variables", "train", "{\"node\": [], \"train\": {", "}}"},
-    {"run steps every after examples show mean", "loop", "{\"node\": [], \"loop\": {\"l\": {",
-     "}}}"},
+    {"run steps every after with until timeout staleness examples show mean", "loop",
+     "{\"node\": [], \"loop\": {\"l\": {", "}}}"},
     {"function gradient registeredGradients", "library", "{\"node\": [], \"library\": {", "}}"},
     {"name input output node", "function",
      "{\"node\": [], \"library\": {\"function\": [{\"name\": \"f\", ", "}]}}"},
@@ -60,7 +60,7 @@ Test(schema, knows_the_keys_that_the_reader_knows)
     cr_assert_not_null(schema, "%s", error.text);
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
         const json_t *keys = properties(schema, &levels[i]);
-        char list[128], *rest = NULL;
+        char list[160], *rest = NULL;
         size_t count = 0;
 
         snprintf(list, sizeof(list), "%s", levels[i].keys);

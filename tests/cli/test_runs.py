@@ -1,0 +1,119 @@
+"""Loops beside one another, and runs that are ended: by a deadline, the watchdog, a deadlock."""
+import json
+import os
+import tempfile
+import unittest
+
+import support
+
+
+def node(name, op, *inputs, device=None, **attr):
+    made = {"name": name, "op": op, "input": list(inputs), "attr": attr}
+    if device is not None:
+        made["device"] = f"/job:worker/task:{device}"
+    return made
+
+
+COUNTER = [node("zero", "Const", value=0.0), node("one", "Const", value=1.0),
+           node("c", "Variable", dtype="float32", shape=[], initializer="zero"),
+           node("next", "AssignAdd", "c", "one")]
+
+
+class Runs(support.Case):
+    def graph(self, nodes, **sections):
+        file = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
+        self.addCleanup(os.unlink, file.name)
+        with file:
+            json.dump({"node": nodes, **sections}, file)
+        return file.name
+
+    def assert_message(self, arguments, ranks, *parts, status=1):
+        got, output, messages = self.troupe(*arguments, ranks=ranks)
+        self.assertEqual((got, output), (status, ""), messages)
+        for part in parts:
+            self.assertIn(part, messages)
+        return messages
+
+    def test_loops_beside_one_another(self):
+        for ranks in (0, 3):
+            for options in ([], ["--window", "1"], ["--workers", "1"]):
+                with self.subTest(ranks=ranks, options=options):
+                    got = self.result("run", "examples/concurrent_loops.json", *options,
+                                      ranks=ranks)
+                    self.assertEqual((got["steps"], got["trained"]), (200, 200.0))
+                    self.assertGreaterEqual(got["tested"], 30)
+                    self.assertGreaterEqual(got["read"], 0)
+        got = self.result("run", "examples/concurrent_loops.json", "--window", "1")
+        self.assertEqual(got["tested"], 30.0)  # nothing was in flight behind the end
+
+    def test_a_companion_fails(self):
+        """Its failure is the run's, and the loop that leads is not waited for."""
+        nodes = COUNTER + [node("limit", "Const", value=5.0), node("below", "Less", "c", "limit"),
+                           node("guard", "Assert", "below", "c")]
+        graph = self.graph(nodes, loop={"lead": {"run": ["one"]},
+                                        "beside": {"with": "lead", "run": ["next", "guard"]}})
+        for ranks in (0, 2):
+            self.assert_message(["run", graph], ranks, 'node "guard"', "assertion failed")
+
+    def test_staleness(self):
+        for ranks in (0, 2):
+            got = self.result("run", "examples/stale_reads.json", "--window", "8", ranks=ranks)
+            self.assertEqual((got["fresh"], got["count"]), (99.0, 200.0))
+            self.assertTrue(197 <= got["stale"] <= 199, got)
+
+    def test_deadline(self):
+        graph = self.graph(COUNTER, loop={"forever": {"run": ["next"]}})
+        own = self.graph(COUNTER, loop={"forever": {"run": ["next"], "timeout": 0.3}})
+        for ranks in (0, 3):
+            self.assert_message(["run", graph, "--timeout", "0.2"], ranks,
+                                "troupe: the run's time of 200 ms is up, in step ")
+            self.assert_message(["run", own], ranks,
+                                "troupe: the run's time of 300 ms is up, in step ")
+            self.assertEqual(self.result("run", graph, "--fetch", "c", "--timeout", "60",
+                                         ranks=ranks), {"c": 0.0})
+
+    def test_deadlock(self):
+        messages = self.assert_message(
+            ["run", "examples/deadlock.json", "--fetch", "sum", "--watchdog", "0"], 2,
+            "troupe: deadlock: no firing can complete any more; ",
+            'node "first_on_0" (AllReduce) on rank 0 has all its inputs in step 0 and waits for',
+            'node "first_on_1" (AllReduce) on rank 1 has all its inputs in step 0 and waits for',
+            'on rank 0 actor "then_on_0" waits in step 0 for "first_on_0" (input 0)')
+        self.assertEqual(messages.count("deadlock:"), 1)
+        self.assertRegex(messages, r'rank 0 waits in step 0 for \S+ node "then_on_1" \(AllReduce\) '
+                                   "of rank 1")
+
+    def test_wrong_options(self):
+        for option, value, more in (("timeout", "0", ""), ("timeout", "soon", ""),
+                                    ("timeout", "-1", ""), ("watchdog", "1e12", ", or 0")):
+            self.assert_fails(["run", "examples/affine.json", f"--{option}={value}"], 2,
+                              f"troupe: --{option} wants seconds, from 0.001 to 1000000000{more}, "
+                              f'got "{value}"\n')
+
+    def test_wrong_loops(self):
+        loops = {
+            "a": {"run": ["next"], "with": "aa"},
+            "b": {"run": ["next"], "with": "c"},
+            "c": {"run": ["next"], "after": "b"},
+            "d": {"run": ["next"], "after": "a", "with": "b"},
+            "e": {"run": ["next"], "timeout": 0, "staleness": 2000, "until": 7},
+        }
+        graph = self.graph(COUNTER, loop=loops)
+        status, output, messages = self.troupe("check", graph)
+        self.assertEqual((status, output), (2, ""))
+        for message in (
+                'loop "a": "with" names no loop "aa" (did you mean "a"?)',
+                'loop "b": "with" leads back to a loop before it',
+                'loop "c": "after" leads back to a loop before it',
+                'loop "d": wants "after" or "with", not both: it starts once',
+                'loop "e": "timeout" wants seconds, from 0.001 to 1000000000, got 0',
+                'loop "e": "staleness" wants an int from 0 to 1024, got 2000',
+                'loop "e": "until" wants a string, got 7'):
+            self.assertRegex(messages, r"\.json:1:\d+: ")
+            self.assertIn(message, messages)
+        graph = self.graph(COUNTER, loop={"a": {"run": ["next"], "until": "c"}})
+        self.assert_message(["run", graph], 0, 'until "c": wants a bool scalar, is float32', status=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
