@@ -22,6 +22,10 @@
  * idling costs next to nothing. */
 #define NAP_IDLE_NS    5000000
 #define NAP_IDLE_SHARE 16
+/* Meanwhile, until a wait has lasted so long, what is awaited may well be the next step's message:
+ * then naps stay short. */
+#define NAP_SOON_NS 100000
+#define SOON_NS     50000000
 /* Every so many searches the injected tasks go first, so that a busy worker cannot starve them. */
 #define INJECTED_PERIOD 61
 /* Once between, the worker's own oldest task goes first: newest first alone, a run without an end
@@ -331,6 +335,8 @@ static struct troupe_task *worker_search(struct troupe_worker *worker,
             continue;
         }
         nap_ns = worker_sleep(worker, leave, nap_ns, &woken);
+        if (nap_ns > NAP_SOON_NS && troupe_clock_ns() - start < SOON_NS)
+            nap_ns = NAP_SOON_NS;
         atomic_fetch_add_explicit(&pool->searching, 1, memory_order_seq_cst);
         if (woken)
             start = troupe_clock_ns();
