@@ -181,6 +181,11 @@ static enum troupe_status complete_stand_in(const struct troupe_graph *graph,
     struct troupe_node *node;
     char name[64];
 
+    if (capture->outer.port >= outer->output_count)
+        return troupe_status_fail(
+            TROUPE_INVALID_ARGUMENT, "reads \"%s:%d\", but node \"%s\" (%s) has %d output%s",
+            outer->name, capture->outer.port, outer->name, outer->schema->op->name,
+            outer->output_count, outer->output_count == 1 ? "" : "s");
     if (capture->node < 0) {
         snprintf(name, sizeof(name), "capture:%d:%d", capture->outer.node, capture->outer.port);
         spec.name = name;
@@ -203,6 +208,23 @@ static enum troupe_status complete_stand_in(const struct troupe_graph *graph,
     return status == TROUPE_OK ? troupe_node_set_attr(node, "index", troupe_attr_int(0)) : status;
 }
 
+/* Completes the stand-ins of a function; one that cannot be is an error of the file. */
+static enum troupe_status complete_stand_ins(const struct troupe_graph *graph,
+                                             struct troupe_function *function,
+                                             struct troupe_diagnostics *diagnostics)
+{
+    for (int i = 0; i < function->capture_count; i++) {
+        enum troupe_status status = complete_stand_in(graph, function, &function->captures[i]);
+
+        if (status == TROUPE_INVALID_ARGUMENT)
+            troupe_diagnostics_add(diagnostics, graph->path, function->line, function->column,
+                                   "function \"%s\": %s", function->name, troupe_status_message());
+        else if (status != TROUPE_OK)
+            return status;
+    }
+    return TROUPE_OK;
+}
+
 static enum troupe_status infer_bodies(const struct troupe_graph *graph,
                                        struct troupe_diagnostics *diagnostics)
 {
@@ -213,9 +235,8 @@ static enum troupe_status infer_bodies(const struct troupe_graph *graph,
         struct troupe_function *function = &library->functions[i];
         size_t before = diagnostics->count;
 
-        for (int c = 0; c < function->capture_count && status == TROUPE_OK; c++)
-            status = complete_stand_in(graph, function, &function->captures[c]);
-        if (status == TROUPE_OK)
+        status = complete_stand_ins(graph, function, diagnostics);
+        if (status == TROUPE_OK && diagnostics->count == before)
             status = troupe_graph_infer_all(function->body, 0, diagnostics);
         if (status == TROUPE_OK && diagnostics->count == before)
             troupe_lower_check_outputs(function, diagnostics);

@@ -1,4 +1,4 @@
-"""Random programs of branches, loops and calls, compared with a plain interpreter.
+"""Random programs of branches, loops, calls and recursion, compared with a plain interpreter.
 
 A program is a block of statements over int32 scalars; branches, loop bodies and called functions are
 blocks too, which may read what the program around them has computed. The same blocks are interpreted
@@ -33,8 +33,11 @@ class Block:
 class Maker:
     """Makes a random program."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, ranks):
         self.random = random.Random(seed)
+        self.kinds = ["if", "while", "call", "case"]
+        if ranks < 2:  # a function that calls itself is on one rank, whatever devices say
+            self.kinds.append("recursion")
         self.count = 0
         self.outer = []  # what the program has computed before the statement that is being made
         self.main = Block("main", ["p", "q"])
@@ -70,7 +73,7 @@ class Maker:
     def statement(self, block, depth):
         kinds = ["const", "op", "op", "op"]
         if depth < 3:
-            kinds += ["if", "while", "call", "case"]
+            kinds += self.kinds
         getattr(self, "make_" + self.random.choice(kinds))(block, depth)
 
     def make_const(self, block, depth):
@@ -100,11 +103,17 @@ class Maker:
         self.make_branches(block, depth, "call", 1)
 
     def make_while(self, block, depth):
+        self.make_repeat(block, depth, "while")
+
+    def make_recursion(self, block, depth):
+        self.make_repeat(block, depth, "recursion")
+
+    def make_repeat(self, block, depth, kind):
         if not self.known(block) and not self.outer:
             self.constant(block)
         values = self.random.randint(1, 3)
         body = self.block(values, values, depth)
-        block.statements.append(("while", [self.name("w") for _ in range(values)],
+        block.statements.append((kind, [self.name("w") for _ in range(values)],
                                  self.random.randint(0, 4), self.pick(block, values), [body]))
 
 
@@ -134,7 +143,7 @@ class Interpreter:
         if kind == "op":
             return [clamp(BINARY[statement[2]](*map(get, statement[3])))]
         arguments, blocks = list(map(get, statement[3])), statement[4]
-        if kind == "while":
+        if kind in ("while", "recursion"):
             for _ in range(statement[2]):
                 arguments = self.run(blocks[0], arguments)
             return arguments
@@ -253,9 +262,34 @@ class Writer:
                           parallel_iterations=self.random.choice([1, 2, 10]))]
 
 
+    def write_recursion(self, statement):
+        """again(n, values) = again(n - 1, body(values)) if n > 0, else values."""
+        _, names, count, arguments, blocks = statement
+        node, body, inputs = f"again_{names[0]}", blocks[0], self.get(arguments)
+        self.function(body)
+        again, deeper, done = node + "_f", node + "_deeper", node + "_done"
+        left = f"{node}_left"
+        values = [f"{node}_v{i}" for i in range(len(names))]
+        ports = [f"{node}_next:{i}" for i in range(len(names))]
+        self.add(again, [left] + values, [(f"if:{i}", "int32") for i in range(len(names))],
+                 [self.node("none", "Const", dtype="int32", value=0),
+                  self.node("more", "Less", ["none", left]),
+                  self.node("if", "If", ["more", left] + values, then_branch=deeper,
+                            else_branch=done)])
+        self.add(done, [left] + values, [(value, "int32") for value in values], [])
+        self.add(deeper, [left] + values, [(f"rest:{i}", "int32") for i in range(len(names))],
+                 [self.node(f"{node}_next", "Call", values, f=body.name),
+                  self.node("one", "Const", dtype="int32", value=1),
+                  self.node("fewer", "Sub", [left, "one"]),
+                  self.node("rest", "Call", ["fewer"] + ports, f=again)])
+        self.ports(names, node)
+        return [self.node(node + "_count", "Const", dtype="int32", value=count),
+                self.node(node, "Call", [node + "_count"] + inputs, f=again)]
+
+
 class RandomPrograms(support.Case):
     def check(self, seed, ranks):
-        program = Maker(seed).main
+        program = Maker(seed, ranks).main
         writer = Writer(program, seed + ranks, max(ranks, 1))
         arguments = [random.Random(seed).randint(-9, 9) for _ in program.params]
         wanted = Interpreter(program, arguments).values

@@ -631,6 +631,18 @@ Test(wrong, bodies)
         "function \"f\": output \"out\" is declared with shape [2], but \"x\" gives []");
 }
 
+/* Which outputs the graph's nodes have is known after the bodies are read. */
+Test(wrong, captured_ports)
+{
+    expect_wrong(CALL_OF("\"one\"", FUNCTION("f", IN("x"), OUT("y"),
+                                             NODE("y", "Add", "\"x\", \"two:5\"", ""))),
+                 "function \"f\": reads \"two:5\", but node \"two\" (Const) has 1 output");
+    expect_wrong(GRAPH(CONSTS
+                       "," NODE("none", "NoOp", "", "") "," NODE("y", "Call", "\"one\"", F("f")),
+                       FUNCTION("f", IN("x"), OUT("none"), "")),
+                 "function \"f\": reads \"none:0\", but node \"none\" (NoOp) has 0 outputs");
+}
+
 Test(wrong, calls)
 {
     expect_wrong(CALL_OF("\"one\"", NEGATE),
