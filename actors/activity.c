@@ -8,6 +8,8 @@
 
 /* More kinds of frames than these inside of one stage are not looked into. */
 #define FRAMES_MAX 256
+/* FNV's, here for whole numbers at a time: there are many. */
+#define HASH_PRIME UINT64_C(1099511628211)
 
 struct frames {
     struct troupe_stage *stages[FRAMES_MAX];
@@ -31,18 +33,28 @@ static bool actor_has_fired(struct troupe_instance *instance, int actor, uint64_
     return atomic_load_explicit(&cell->fired, memory_order_relaxed) == (uint16_t)(iteration + 1);
 }
 
+/* What has fired, and what has arrived: in an instance that is used again cells look as if they had
+ * fired already. */
+static uint64_t cell_state(struct troupe_instance *instance, int actor, uint64_t iteration)
+{
+    const struct troupe_firing *cell = troupe_actor_cell(instance, actor, iteration);
+
+    /* Relaxed: hints. */
+    return (uint64_t)atomic_load_explicit(&cell->fired, memory_order_relaxed) << 32 ^
+           (uint32_t)atomic_load_explicit(&cell->missing, memory_order_relaxed);
+}
+
 static uint64_t instance_hash(struct troupe_instance *instance, uint64_t hash)
 {
     /* Acquire: partners of the releases in run.c. */
     uint64_t iteration = atomic_load_explicit(&instance->completed, memory_order_acquire);
     uint64_t admitted = atomic_load_explicit(&instance->admitted, memory_order_acquire);
-    uint64_t fired = 0;
 
     hash = troupe_hash_u64(troupe_hash_u64(hash, iteration), admitted);
     for (; iteration < admitted; iteration++)
         for (int i = 0; i < instance->stage->actor_count; i++)
-            fired += actor_has_fired(instance, i, iteration);
-    return troupe_hash_u64(hash, fired);
+            hash = (hash ^ cell_state(instance, i, iteration)) * HASH_PRIME;
+    return hash;
 }
 
 uint64_t troupe_stage_activity(const struct troupe_stage *stage)

@@ -158,6 +158,7 @@ static void take_run_locked(struct taker *taker)
     struct troupe_stage *stage = taker->plan->stage;
     struct troupe_census_run *run = taker->run;
     run->number = taker->request->number;
+    run->phase = taker->request->failure.is_set + taker->request->has_end;
     /* While the program lends no thread, time does not count. */
     run->activity = troupe_pool_is_staffed(taker->request->runtime->pool)
                         ? troupe_stage_activity(stage)
@@ -262,6 +263,7 @@ static void put_run(struct troupe_text *out, const struct troupe_census_run *run
     troupe_wire_put_u64(out, run->activity);
     troupe_wire_put_u64(out, run->completed);
     troupe_wire_put_u64(out, run->admitted);
+    troupe_wire_put_u64(out, run->phase);
     troupe_wire_put_u64(out, (uint64_t)run->begun_count);
     for (int i = 0; i < run->begun_count; i++) {
         troupe_wire_put_u64(out, run->begun[i].tag);
@@ -306,6 +308,7 @@ static enum troupe_status get_run(struct troupe_wire_reader *reader, struct trou
     run->activity = troupe_wire_get_u64(reader);
     run->completed = troupe_wire_get_u64(reader);
     run->admitted = troupe_wire_get_u64(reader);
+    run->phase = troupe_wire_get_u64(reader);
     int begun = get_count(reader, 2 * sizeof(uint64_t));
     run->begun = troupe_calloc((size_t)begun + 1, sizeof(*run->begun));
     for (; run->begun && run->begun_count < begun; run->begun_count++) {
@@ -332,7 +335,7 @@ enum troupe_status troupe_census_read(const void *data, size_t bytes, struct tro
     out->has_details = troupe_wire_get_u64(&reader) != 0;
     out->is_idle = troupe_wire_get_u64(&reader) != 0;
     out->has_outside = troupe_wire_get_u64(&reader) != 0;
-    int runs = get_count(&reader, 6 * sizeof(uint64_t));
+    int runs = get_count(&reader, 7 * sizeof(uint64_t));
     out->runs = troupe_calloc((size_t)runs + 1, sizeof(*out->runs));
     for (; out->runs && status == TROUPE_OK && out->run_count < runs; out->run_count++)
         status = get_run(&reader, &out->runs[out->run_count]);
@@ -402,22 +405,32 @@ static bool is_on_its_way(const struct troupe_census *censuses, int ranks, int w
     return begun >= wait->wanted;
 }
 
+/* Whether one run has something in flight, on some rank, that will not complete. A run whose ranks
+ * are not in the same phase, or are stopping, is about to change. */
+static bool is_stuck(const struct troupe_census *censuses, int ranks, uint64_t number)
+{
+    const struct troupe_census_run *first = find_run(&censuses[0], number);
+    bool is_in_flight = false;
+    for (int rank = 0; rank < ranks; rank++) {
+        const struct troupe_census_run *run = find_run(&censuses[rank], number);
+        if (!run || run->phase != first->phase || run->phase == 1)
+            return false;
+        is_in_flight |= run->completed < run->admitted;
+        for (int i = 0; i < run->wait_count; i++)
+            if (is_on_its_way(censuses, ranks, rank, number, &run->waits[i]))
+                return false;
+    }
+    return is_in_flight; /* else the ranks are ending it */
+}
+
 bool troupe_census_is_deadlock(const struct troupe_census *censuses, int ranks)
 {
-    for (int i = 0; i < censuses[0].run_count; i++) {
-        uint64_t number = censuses[0].runs[i].number;
-        bool is_in_flight = false;
-        for (int rank = 0; rank < ranks; rank++) {
-            const struct troupe_census_run *run = find_run(&censuses[rank], number);
-            if (!run || censuses[rank].run_count != censuses[0].run_count)
-                return false; /* about to begin or to end somewhere */
-            is_in_flight |= run->completed < run->admitted;
-            for (int w = 0; w < run->wait_count; w++)
-                if (is_on_its_way(censuses, ranks, rank, number, &run->waits[w]))
-                    return false;
-        }
-        if (!is_in_flight)
-            return false; /* the ranks are ending it */
-    }
-    return censuses[0].run_count > 0;
+    int runs = censuses[0].run_count;
+    for (int rank = 1; rank < ranks; rank++)
+        if (censuses[rank].run_count != runs)
+            return false; /* one is about to begin or to end */
+    for (int i = 0; i < runs; i++)
+        if (!is_stuck(censuses, ranks, censuses[0].runs[i].number))
+            return false;
+    return runs > 0;
 }

@@ -21,6 +21,8 @@ struct troupe_census_run {
     uint64_t number;
     uint64_t activity;            /* changes when a firing completes */
     uint64_t completed, admitted; /* iterations of its stage */
+    uint64_t phase; /* 0: it goes on; 1: it has failed or is to end, and ranks stop; 2: the common
+                     * end is known */
     /* With details only; what is begun is in order of tags and iterations: */
     struct troupe_census_begun *begun;
     struct troupe_census_wait *waits;

@@ -56,6 +56,15 @@ static enum troupe_status keep_value(struct replicator *replicator, const char *
     return status;
 }
 
+/* A node that is run, which need not have outputs. */
+static enum troupe_status keep_node(struct replicator *replicator, const char *name)
+{
+    int node = troupe_graph_find(replicator->graph, name);
+    if (node < 0)
+        return keep_value(replicator, name);
+    return troupe_graph_ancestors(replicator->graph, &node, 1, NULL, replicator->keep);
+}
+
 /* Initial values of kept variables, until no more are found. */
 static enum troupe_status keep_initializers(struct replicator *replicator)
 {
@@ -95,7 +104,7 @@ static enum troupe_status choose(struct replicator *replicator)
         status = keep_value(replicator, loop->mean[i].value);
     for (int i = 0; loop && i < loop->run_count && status == TROUPE_OK; i++)
         if (strcmp(loop->run[i], "train") != 0)
-            status = keep_value(replicator, loop->run[i]);
+            status = keep_node(replicator, loop->run[i]);
     if (status == TROUPE_OK)
         status = keep_initializers(replicator);
     for (int i = 0; i < graph->node_count && status == TROUPE_OK; i++) {

@@ -337,6 +337,14 @@ static json_t *loop_to_json(const struct troupe_loop_section *loop)
 
     if (loop->after != NULL)
         (void)json_object_set_new(json, "after", json_string(loop->after));
+    if (loop->with != NULL)
+        (void)json_object_set_new(json, "with", json_string(loop->with));
+    if (loop->until != NULL)
+        (void)json_object_set_new(json, "until", json_string(loop->until));
+    if (loop->timeout_ms != 0)
+        (void)json_object_set_new(json, "timeout", json_real((double)loop->timeout_ms / 1000.0));
+    if (loop->staleness != 0)
+        (void)json_object_set_new(json, "staleness", json_integer(loop->staleness));
     if (loop->run != NULL)
         (void)json_object_set_new(json, "run", strings_to_json(loop->run, loop->run_count));
     if (loop->steps != 0)

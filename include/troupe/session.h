@@ -84,9 +84,11 @@ struct troupe_run {
  * Several threads may run at once, the same part of the graph or others: each update of a variable
  * is atomic, and a read sees none in part. In collective use the ranks must start their runs in the
  * same order. CANCELLED: troupe_session_stop, _cancel or _close. DEADLINE_EXCEEDED: `timeout_ms`
- * has passed, on any rank; or nothing has happened for as long as the watchdog waits, or can
- * happen at all (a deadlock), and the message says what waits for what. FAILED_PRECONDITION: from
- * inside an actor of the session, or while it closes. */
+ * has passed, on any rank; or nothing has happened for as long as the watchdog waits.
+ * FAILED_PRECONDITION: nothing can happen any more (a deadlock); from inside an actor of the
+ * session; or while it closes. The message of a stall or a deadlock says what waits for what, on
+ * which rank.
+ */
 TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_session_run(struct troupe_session *session,
                                                                  const struct troupe_run *run,
                                                                  struct troupe_tensor **fetched,

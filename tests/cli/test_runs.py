@@ -47,13 +47,36 @@ class Runs(support.Case):
         self.assertEqual(got["tested"], 30.0)  # nothing was in flight behind the end
 
     def test_a_companion_fails(self):
-        """Its failure is the run's, and the loop that leads is not waited for."""
-        nodes = COUNTER + [node("limit", "Const", value=5.0), node("below", "Less", "c", "limit"),
-                           node("guard", "Assert", "below", "c")]
-        graph = self.graph(nodes, loop={"lead": {"run": ["one"]},
-                                        "beside": {"with": "lead", "run": ["next", "guard"]}})
-        for ranks in (0, 2):
-            self.assert_message(["run", graph], ranks, 'node "guard"', "assertion failed")
+        """Its failure is the run's, and the loop that leads, which has no end, is not waited for."""
+        for ranks in (0, 2, 5):
+            last = max(ranks - 1, 0)
+            nodes = COUNTER + [node("limit", "Const", value=5.0),
+                               node("below", "Less", "c", "limit", device=last),
+                               node("guard", "Assert", "below", "c", device=last)]
+            graph = self.graph(nodes, loop={"lead": {"run": ["one"]},
+                                            "beside": {"with": "lead", "run": ["next", "guard"]}})
+            messages = self.assert_message(["run", graph], ranks, 'node "guard" (Assert) on rank '
+                                           f"{last}, device CPU:0: assertion failed: 5")
+            self.assertEqual(len(messages.splitlines()), 1)
+
+    def test_replicas(self):
+        """What runs beside the training, and ends it, under data-parallel."""
+        nodes = [node("start", "Const", value=[4.0]), node("small", "Const", value=0.01),
+                 node("axis", "Const", value=[0]),
+                 node("w", "Variable", dtype="float32", shape=[1], initializer="start"),
+                 node("square", "Square", "w"), node("loss", "Mean", "square", "axis"),
+                 node("done", "Less", "loss", "small"),
+                 node("low", "LessEqual", "loss", "limit"), node("limit", "Const", value=16.0),
+                 node("guard", "Assert", "low", "loss")]
+        graph = self.graph(
+            nodes, loop={"fit": {"run": ["train", "guard"], "until": "done",
+                                 "show": {"loss": "loss"}}},
+            train={"loss": "loss", "optimizer": {"type": "GradientDescent",
+                                                 "learning_rate": 0.1}})
+        for ranks, strategy in ((0, "none"), (2, "data-parallel"), (3, "data-parallel")):
+            got = self.result("run", graph, "--strategy", strategy, ranks=ranks)
+            self.assertLess(got["loss"], 0.01)
+            self.assertGreaterEqual(got["steps"], 17)  # 4 * 0.8^17 is the first below 0.1
 
     def test_staleness(self):
         for ranks in (0, 2):
@@ -73,15 +96,25 @@ class Runs(support.Case):
                                          ranks=ranks), {"c": 0.0})
 
     def test_deadlock(self):
-        messages = self.assert_message(
-            ["run", "examples/deadlock.json", "--fetch", "sum", "--watchdog", "0"], 2,
-            "troupe: deadlock: no firing can complete any more; ",
-            'node "first_on_0" (AllReduce) on rank 0 has all its inputs in step 0 and waits for',
-            'node "first_on_1" (AllReduce) on rank 1 has all its inputs in step 0 and waits for',
-            'on rank 0 actor "then_on_0" waits in step 0 for "first_on_0" (input 0)')
-        self.assertEqual(messages.count("deadlock:"), 1)
-        self.assertRegex(messages, r'rank 0 waits in step 0 for \S+ node "then_on_1" \(AllReduce\) '
-                                   "of rank 1")
+        for ranks in (2, 3, 5):
+            messages = self.assert_message(
+                ["run", "examples/deadlock.json", "--fetch", "sum", "--watchdog", "0"], ranks,
+                "troupe: deadlock: no firing can complete any more; ",
+                'node "first_on_0" (AllReduce) on rank 0 has all its inputs in step 0 and waits for',
+                'node "first_on_1" (AllReduce) on rank 1 has all its inputs in step 0 and waits for',
+                'on rank 0 actor "then_on_0" waits in step 0 for "first_on_0" (input 0)')
+            self.assertEqual(len(messages.splitlines()), 1)
+            self.assertRegex(messages, r"rank 0 waits in step 0 for \S+ node "
+                                       r'"then_on_1" \(AllReduce\) of rank 1')
+
+    def test_deadlock_beside_other_loops(self):
+        """A loop that gets on hides the deadlock of another one only until it is over."""
+        with open(os.path.join(support.ROOT, "examples/deadlock.json"), encoding="utf-8") as file:
+            nodes = json.load(file)["node"]
+        graph = self.graph(COUNTER[:1] + nodes + COUNTER[2:], loop={
+            "lead": {"run": ["next"], "steps": 2000},
+            "beside": {"with": "lead", "run": ["sum"], "steps": 3}})
+        self.assert_message(["run", graph, "--watchdog", "0"], 2, "troupe: deadlock: ")
 
     def test_wrong_options(self):
         for option, value, more in (("timeout", "0", ""), ("timeout", "soon", ""),

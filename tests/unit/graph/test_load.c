@@ -277,14 +277,19 @@ Test(load, prints_sections_and_values_that_literals_cannot_hold)
         "0.1, \"momentum\": 0.9, \"use_nesterov\": true}, \"variables\": [\"e\"]},"
         "\"loop\": {\"train\": {\"run\": [\"train\"], \"steps\": 10, \"every\": 5, \"examples\": "
         "\"f\", \"show\": {\"loss\": \"f:0\"}}, \"test\": {\"after\": \"train\", \"mean\": "
-        "{\"acc\": \"n\"}}}, \"cluster\": {\"ps\": [0], \"worker\": [1, 2]}, \"strategy\": "
+        "{\"acc\": \"n\"}}, \"beside\": {\"with\": \"train\", \"until\": \"b\", \"timeout\": 1.5, "
+        "\"staleness\": 3}}, \"cluster\": {\"ps\": [0], \"worker\": [1, 2]}, \"strategy\": "
         "\"data-parallel\"}";
     struct troupe_graph *graph = parse(text), *again;
     struct troupe_text first, second;
 
     cr_assert_eq(graph->seed, 7);
     cr_assert_eq(graph->sections->train->hyperparameter_count, 3);
-    cr_assert_eq(graph->sections->loop_count, 2);
+    cr_assert_eq(graph->sections->loop_count, 3);
+    cr_assert_str_eq(graph->sections->loops[2].with, "train");
+    cr_assert_str_eq(graph->sections->loops[2].until, "b");
+    cr_assert_eq(graph->sections->loops[2].timeout_ms, 1500);
+    cr_assert_eq(graph->sections->loops[2].staleness, 3);
     cr_assert_str_eq(graph->sections->loops[0].show[0].value, "f:0");
     cr_assert_str_eq(graph->sections->loops[1].after, "train");
     cr_assert_eq(graph->sections->jobs[1].ranks[1], 2);
