@@ -354,3 +354,20 @@ Test(load, tells_that_a_file_cannot_be_read)
     cr_assert_str_eq(troupe_status_message(), "/nowhere/g.json: No such file or directory");
     troupe_diagnostics_fini(&diagnostics);
 }
+
+/* A control input that is there twice counts once, where it came first. */
+Test(load, repeated_controls)
+{
+    struct troupe_graph *graph =
+        parse("{\"node\": [" X ", {\"name\": \"a\", \"op\": \"NoOp\"},"
+              "{\"name\": \"b\", \"op\": \"NoOp\"}, {\"name\": \"y\", \"op\": \"Neg\", "
+              "\"input\": [\"x\", \"^b\", \"^a\", \"^b\", \"^x\", \"^a\"]}]}");
+    const struct troupe_node *node = &graph->nodes[troupe_graph_find(graph, "y")];
+    const int wanted[] = {troupe_graph_find(graph, "b"), troupe_graph_find(graph, "a"),
+                          troupe_graph_find(graph, "x")};
+
+    cr_assert_eq(node->input_count, 1);
+    cr_assert_eq(node->control_count, 3);
+    cr_assert_arr_eq(node->controls, wanted, sizeof(wanted));
+    troupe_graph_destroy(graph);
+}
