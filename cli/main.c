@@ -14,9 +14,13 @@
 #include "cli/cli.h"
 #include "troupe/version.h"
 
-const struct troupe_command *const troupe_commands[] = {&troupe_command_run,  &troupe_command_check,
-                                                        &troupe_command_show, &troupe_command_ops,
-                                                        &troupe_command_info, &troupe_command_bench, NULL};
+const struct troupe_command *const troupe_commands[] = {&troupe_command_run,
+                                                        &troupe_command_check,
+                                                        &troupe_command_show,
+                                                        &troupe_command_ops,
+                                                        &troupe_command_info,
+                                                        &troupe_command_bench,
+                                                        NULL};
 
 void troupe_complain(const char *message)
 {

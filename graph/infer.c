@@ -293,8 +293,8 @@ static enum troupe_status make_outputs(const struct troupe_node *node, struct tr
                                       arg_length_attr(&node->schema->outputs[a]));
         count += items;
     }
-    out->output_dtypes = troupe_calloc((size_t)count + 1, sizeof(*out->output_dtypes));
-    out->output_shapes = troupe_calloc((size_t)count + 1, sizeof(*out->output_shapes));
+    out->output_dtypes = troupe_calloc((size_t)count, sizeof(*out->output_dtypes));
+    out->output_shapes = troupe_calloc((size_t)count, sizeof(*out->output_shapes));
     if (out->output_dtypes == NULL || out->output_shapes == NULL)
         return TROUPE_RESOURCE_EXHAUSTED;
     for (int a = 0; a < node->schema->output_count; a++) {

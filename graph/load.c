@@ -166,6 +166,7 @@ static enum troupe_status load_root(struct troupe_loader *loader, json_t *root, 
 static enum troupe_status load_text(struct troupe_loader *loader, const char *text, size_t length,
                                     uint64_t seed)
 {
+    const struct troupe_positions whole = {.text = text, .length = length};
     json_error_t error;
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     enum troupe_status status;
@@ -175,7 +176,7 @@ static enum troupe_status load_text(struct troupe_loader *loader, const char *te
                                error.column > 0 ? error.column : 1, "%s", error.text);
         return TROUPE_OK;
     }
-    status = troupe_positions_init(&loader->positions, text, length, &root_nodes,
+    status = troupe_positions_init(&loader->positions, &whole, &root_nodes,
                                    json_array_size(json_object_get(root, "node")));
     if (status == TROUPE_OK)
         status = load_root(loader, root, seed);

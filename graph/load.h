@@ -50,6 +50,11 @@ bool troupe_name_is_valid(const char *name);
 TROUPE_MUST_USE enum troupe_status troupe_loader_value(const struct troupe_loader *loader,
                                                        const char *text, struct troupe_value *out);
 
+/* A function in GraphDef's form (FunctionDef) in friendly form, a new reference; NULL when an error
+ * was added, at `path`, or there is no memory. */
+json_t *troupe_function_from_proto(struct troupe_loader *loader,
+                                   const struct troupe_json_path *path, json_t *def);
+
 /* `library`, into loader->graph->library, once the names of the graph's nodes are known. */
 TROUPE_MUST_USE enum troupe_status troupe_load_library(struct troupe_loader *loader, json_t *root);
 

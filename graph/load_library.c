@@ -214,13 +214,12 @@ static enum troupe_status add_input(struct troupe_loader *loader,
         {index_name, troupe_attr_int(index)},
         {shape_name, troupe_attr_shape(input->shape)},
     };
-    struct troupe_place place = troupe_positions_find(&loader->positions, path, false);
     struct troupe_node_spec spec = {.name = input->name,
                                     .op = "_Arg",
                                     .attrs = attrs,
                                     .attr_count = 3,
-                                    .line = place.line,
-                                    .column = place.column};
+                                    .line = loader->function->line,
+                                    .column = loader->function->column};
     enum troupe_status status = TROUPE_ALREADY_EXISTS;
 
     if (!troupe_name_is_valid(input->name))
@@ -354,13 +353,6 @@ static enum troupe_status load_function_name(struct troupe_loader *loader,
     const char *name = json_string_value(json_object_get(json, "name"));
     struct troupe_library *library = loader->graph->library;
 
-    if (json_object_get(json, "signature") != NULL) {
-        troupe_loader_error(loader, path, false,
-                            "a function in GraphDef's form (\"signature\", \"nodeDef\") is not "
-                            "read; inline it before exporting the graph, or write it with "
-                            "\"name\", \"input\", \"output\" and \"node\"");
-        return TROUPE_INVALID_ARGUMENT;
-    }
     if (name == NULL || !troupe_name_is_valid(name)) {
         troupe_loader_error(loader, &at, false,
                             "a function wants a \"name\", a string of letters, "
@@ -379,15 +371,16 @@ static enum troupe_status load_function_name(struct troupe_loader *loader,
     return TROUPE_OK;
 }
 
-static enum troupe_status load_function(struct troupe_loader *loader, json_t *json, int number)
+/* Reads a function in friendly form, whose nodes are at `nodes_path`. */
+static enum troupe_status load_friendly(struct troupe_loader *loader,
+                                        const struct troupe_positions *functions,
+                                        const struct troupe_json_path *path,
+                                        const struct troupe_json_path *nodes_path, json_t *json,
+                                        int number)
 {
-    const struct troupe_json_path library_path = {NULL, "library", 0};
-    const struct troupe_json_path functions_path = {&library_path, "function", 0};
-    const struct troupe_json_path path = {&functions_path, NULL, (size_t)number};
-    const struct troupe_json_path nodes_path = {&path, "node", 0};
-    struct troupe_place place = troupe_positions_find(&loader->positions, &path, false);
+    struct troupe_place place = troupe_positions_find(functions, path, false);
     struct troupe_loader inner = {.path = loader->path,
-                                  .nodes = &nodes_path,
+                                  .nodes = nodes_path,
                                   .diagnostics = loader->diagnostics,
                                   .function = &loader->graph->library->functions[number],
                                   .outer = loader->graph};
@@ -402,18 +395,37 @@ static enum troupe_status load_function(struct troupe_loader *loader, json_t *js
     inner.graph->path = troupe_strdup(loader->path);
     if (inner.graph->path == NULL)
         return TROUPE_RESOURCE_EXHAUSTED;
-    status = load_function_name(loader, &inner, &path, json, number);
+    status = load_function_name(loader, &inner, path, json, number);
     if (status != TROUPE_OK)
         return status == TROUPE_RESOURCE_EXHAUSTED ? status : TROUPE_OK;
-    if (!troupe_loader_check_keys(loader, &path, "function: ", json, function_keys, 4))
+    if (!troupe_loader_check_keys(loader, path, "function: ", json, function_keys, 4))
         return TROUPE_OK;
-    status =
-        troupe_positions_init(&inner.positions, loader->positions.text, loader->positions.length,
-                              &nodes_path, json_array_size(json_object_get(json, "node")));
+    status = troupe_positions_init(&inner.positions, functions, nodes_path,
+                                   json_array_size(json_object_get(json, "node")));
     if (status == TROUPE_OK)
-        status = load_body(&inner, &path, json);
+        status = load_body(&inner, path, json);
     troupe_positions_fini(&inner.positions);
     free(inner.broken);
+    return status;
+}
+
+static enum troupe_status load_function(struct troupe_loader *loader,
+                                        const struct troupe_positions *functions, json_t *json,
+                                        int number)
+{
+    const struct troupe_json_path library_path = {NULL, "library", 0};
+    const struct troupe_json_path functions_path = {&library_path, "function", 0};
+    const struct troupe_json_path path = {&functions_path, NULL, (size_t)number};
+    bool is_proto = json_object_get(json, "signature") != NULL;
+    const struct troupe_json_path nodes_path = {&path, is_proto ? "nodeDef" : "node", 0};
+    json_t *friendly =
+        is_proto ? troupe_function_from_proto(loader, &path, json) : json_incref(json);
+    enum troupe_status status = TROUPE_OK;
+
+    if (friendly == NULL)
+        return loader->diagnostics->count > 0 ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
+    status = load_friendly(loader, functions, &path, &nodes_path, friendly, number);
+    json_decref(friendly);
     return status;
 }
 
@@ -421,6 +433,7 @@ enum troupe_status troupe_load_library(struct troupe_loader *loader, json_t *roo
 {
     const struct troupe_json_path at = {NULL, "library", 0}, functions_at = {&at, "function", 0};
     json_t *library = json_object_get(root, "library"), *functions;
+    struct troupe_positions positions;
     enum troupe_status status;
 
     if (library == NULL)
@@ -440,8 +453,12 @@ enum troupe_status troupe_load_library(struct troupe_loader *loader, json_t *roo
     }
     if (json_array_size(functions) == 0)
         return TROUPE_OK;
-    status = troupe_library_create((int)json_array_size(functions), &loader->graph->library);
+    status = troupe_positions_init(&positions, &loader->positions, &functions_at,
+                                   json_array_size(functions));
+    if (status == TROUPE_OK)
+        status = troupe_library_create((int)json_array_size(functions), &loader->graph->library);
     for (size_t i = 0; i < json_array_size(functions) && status == TROUPE_OK; i++)
-        status = load_function(loader, json_array_get(functions, i), (int)i);
+        status = load_function(loader, &positions, json_array_get(functions, i), (int)i);
+    troupe_positions_fini(&positions);
     return status;
 }

@@ -68,24 +68,54 @@ enum troupe_status troupe_lower_captures(const struct troupe_library *library, c
 
 /* ---- What functions call ---- */
 
-/* Marks what a function calls, directly or not. */
-static void mark_called(const struct troupe_library *library, int function, bool *marks, int *stack)
+struct facts {
+    struct troupe_numbers *calls; /* by function: those that it calls, each once */
+    bool *recursive, *has_effects, *marks;
+    int *stack;
+};
+
+/* Lists what each function calls. */
+static enum troupe_status find_calls(const struct troupe_library *library, struct facts *facts)
 {
-    int depth = 0;
+    enum troupe_status status = TROUPE_OK;
 
-    stack[depth++] = function;
-    while (depth > 0) {
-        const struct troupe_graph *body = library->functions[stack[--depth]].body;
+    for (int f = 0; f < library->count; f++) {
+        const struct troupe_graph *body = library->functions[f].body;
 
+        memset(facts->marks, 0, (size_t)library->count * sizeof(bool));
         for (int i = 0; i < body->node_count; i++) {
             for (int k = 0; k < troupe_node_callee_count(&body->nodes[i]); k++) {
                 int called = callee_number(library, &body->nodes[i], k);
 
-                if (called < 0 || marks[called])
+                if (facts->marks[called])
                     continue;
-                marks[called] = true;
-                stack[depth++] = called;
+                facts->marks[called] = true;
+                status = troupe_numbers_add(&facts->calls[f], called);
+                if (status != TROUPE_OK)
+                    return status;
             }
+        }
+    }
+    return TROUPE_OK;
+}
+
+/* Marks what a function calls, directly or not. */
+static void mark_called(const struct troupe_library *library, int function, struct facts *facts)
+{
+    int depth = 0;
+
+    memset(facts->marks, 0, (size_t)library->count * sizeof(bool));
+    facts->stack[depth++] = function;
+    while (depth > 0) {
+        const struct troupe_numbers *calls = &facts->calls[facts->stack[--depth]];
+
+        for (int i = 0; i < calls->count; i++) {
+            int called = calls->items[i];
+
+            if (facts->marks[called])
+                continue;
+            facts->marks[called] = true;
+            facts->stack[depth++] = called;
         }
     }
 }
@@ -101,11 +131,6 @@ static bool node_has_effect(const struct troupe_node *node)
     return node->output_count == 0 || (node->schema->op->flags & TROUPE_OP_STATEFUL) != 0;
 }
 
-struct facts {
-    bool *recursive, *has_effects, *marks;
-    int *stack;
-};
-
 /* Which functions may call themselves, and which have effects, by what they call as well. */
 static void find_facts(const struct troupe_library *library, struct facts *facts)
 {
@@ -116,8 +141,7 @@ static void find_facts(const struct troupe_library *library, struct facts *facts
             facts->has_effects[i] |= node_has_effect(&body->nodes[n]);
     }
     for (int i = 0; i < library->count; i++) {
-        memset(facts->marks, 0, (size_t)library->count * sizeof(bool));
-        mark_called(library, i, facts->marks, facts->stack);
+        mark_called(library, i, facts);
         facts->recursive[i] = facts->marks[i];
         for (int k = 0; k < library->count; k++)
             facts->has_effects[i] |= facts->marks[k] && facts->has_effects[k];
@@ -130,8 +154,7 @@ static enum troupe_status close_captures(struct troupe_library *library, struct 
     int number;
 
     for (int i = 0; i < library->count; i++) {
-        memset(facts->marks, 0, (size_t)library->count * sizeof(bool));
-        mark_called(library, i, facts->marks, facts->stack);
+        mark_called(library, i, facts);
         for (int k = 0; k < library->count; k++) {
             const struct troupe_function *called = &library->functions[k];
 
@@ -541,37 +564,56 @@ static enum troupe_status lower_graphs(struct troupe_graph *graph, const struct 
     return status;
 }
 
+static enum troupe_status facts_init(const struct troupe_library *library, struct facts *facts)
+{
+    size_t count = (size_t)library->count + 1;
+
+    *facts = (struct facts){.calls = troupe_calloc(count, sizeof(struct troupe_numbers)),
+                            .recursive = troupe_calloc(count, sizeof(bool)),
+                            .has_effects = troupe_calloc(count, sizeof(bool)),
+                            .marks = troupe_calloc(count, sizeof(bool)),
+                            .stack = troupe_calloc(count, sizeof(int))};
+    if (facts->calls == NULL || facts->recursive == NULL || facts->has_effects == NULL ||
+        facts->marks == NULL || facts->stack == NULL)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    return find_calls(library, facts);
+}
+
+static void facts_fini(struct facts *facts, int count)
+{
+    for (int i = 0; facts->calls != NULL && i < count; i++)
+        free(facts->calls[i].items);
+    free(facts->calls);
+    free(facts->recursive);
+    free(facts->has_effects);
+    free(facts->marks);
+    free(facts->stack);
+}
+
 static enum troupe_status lower_library(struct troupe_graph *graph,
                                         struct troupe_diagnostics *diagnostics)
 {
-    size_t count = (size_t)graph->library->count;
-    struct troupe_graph **bodies = troupe_calloc(count + 1, sizeof(struct troupe_graph *));
-    struct facts facts = {
-        troupe_calloc(count + 1, sizeof(bool)), troupe_calloc(count + 1, sizeof(bool)),
-        troupe_calloc(count + 1, sizeof(bool)), troupe_calloc(count + 1, sizeof(int))};
-    enum troupe_status status = TROUPE_RESOURCE_EXHAUSTED;
+    int count = graph->library->count;
+    struct troupe_graph **bodies = troupe_calloc((size_t)count + 1, sizeof(struct troupe_graph *));
+    struct facts facts;
+    enum troupe_status status = facts_init(graph->library, &facts);
 
-    if (bodies == NULL || facts.recursive == NULL || facts.has_effects == NULL ||
-        facts.marks == NULL || facts.stack == NULL)
-        goto finish;
-    status = close_captures(graph->library, &facts);
+    if (bodies == NULL)
+        status = TROUPE_RESOURCE_EXHAUSTED;
+    if (status == TROUPE_OK)
+        status = close_captures(graph->library, &facts);
     if (status == TROUPE_OK)
         status = infer_bodies(graph, diagnostics);
-    if (status != TROUPE_OK || diagnostics->count > 0)
-        goto finish;
-    find_facts(graph->library, &facts);
-    status = lower_graphs(graph, &facts, bodies);
-    if (status == TROUPE_OK)
-        status = keep_recursive(graph, bodies);
-
-finish:
-    for (size_t i = 0; bodies != NULL && i < count; i++)
+    if (status == TROUPE_OK && diagnostics->count == 0) {
+        find_facts(graph->library, &facts);
+        status = lower_graphs(graph, &facts, bodies);
+        if (status == TROUPE_OK)
+            status = keep_recursive(graph, bodies);
+    }
+    for (int i = 0; bodies != NULL && i < count; i++)
         troupe_graph_destroy(bodies[i]);
     free(bodies);
-    free(facts.recursive);
-    free(facts.has_effects);
-    free(facts.marks);
-    free(facts.stack);
+    facts_fini(&facts, count);
     return status;
 }
 

@@ -155,22 +155,21 @@ static bool cursor_enter_array(struct cursor *cursor)
     return cursor_peek(cursor) != ']';
 }
 
-enum troupe_status troupe_positions_init(struct troupe_positions *positions, const char *text,
-                                         size_t length, const struct troupe_json_path *path,
-                                         size_t node_count)
+enum troupe_status troupe_positions_init(struct troupe_positions *positions,
+                                         const struct troupe_positions *within,
+                                         const struct troupe_json_path *path, size_t node_count)
 {
-    const struct troupe_positions whole = {.text = text, .length = length};
-    struct cursor cursor = {text, length, {0, 1, 1}};
+    struct cursor cursor = {within->text, within->length, {0, 1, 1}};
     size_t count = 0;
     bool more;
 
-    *positions = (struct troupe_positions){text, length, path, NULL, 0};
+    *positions = (struct troupe_positions){within->text, within->length, path, NULL, 0};
     if (node_count == 0)
         return TROUPE_OK;
     positions->nodes = troupe_calloc(node_count, sizeof(*positions->nodes));
     if (positions->nodes == NULL)
         return troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for the places of nodes");
-    cursor.place = troupe_positions_find(&whole, path, false);
+    cursor.place = troupe_positions_find(within, path, false);
     more = cursor_enter_array(&cursor);
     while (more && count < node_count) {
         positions->nodes[count++] = cursor.place;

@@ -33,9 +33,10 @@ struct troupe_positions {
     size_t node_count;
 };
 
-/* For the array at `path`, of `node_count` elements. */
+/* For the array at `path`, of `node_count` elements, of the text of `within`, which is only asked
+ * where the array is. */
 TROUPE_MUST_USE enum troupe_status troupe_positions_init(struct troupe_positions *positions,
-                                                         const char *text, size_t length,
+                                                         const struct troupe_positions *within,
                                                          const struct troupe_json_path *path,
                                                          size_t node_count);
 void troupe_positions_fini(struct troupe_positions *positions);

@@ -31,8 +31,8 @@ static enum troupe_status infer_arg(struct troupe_infer *infer)
         .doc = "Repeats output = body(output), from input on, for as long as cond(output) is "     \
                "true.",                                                                            \
         .inputs = "input: T", .outputs = "output: T",                                              \
-        .attrs = "cond: func; body: func; T: list(type); parallel_iterations: int >= 1 = 10; "     \
-                 "num_original_outputs: int = 0; " SHAPES,                                         \
+        .attrs =                                                                                   \
+            "cond: func; body: func; T: list(type); parallel_iterations: int >= 1 = 10; " SHAPES,  \
         .flags = TROUPE_OP_RUNTIME | TROUPE_OP_STATEFUL, .flow = TROUPE_FLOW_WHILE,                \
         .infer = infer_call, .no_gradient = NO_GRADIENT                                            \
     }

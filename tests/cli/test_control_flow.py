@@ -92,6 +92,12 @@ class Loops(support.Case):
                                   "total", "--steps", str(steps), ranks=ranks)
                 self.assertEqual(got, {"loop": 4, "total": total})
 
+    def test_functions_in_graphdefs_form(self):
+        for n, total in ((0, 0), (5, 15)):
+            got = self.result("run", f"{G}/functions_graphdef.json", "--feed", f"n={n}", "--fetch",
+                              "total")
+            self.assertEqual(got, {"total": total})
+
     def test_the_loop_of_a_real_model(self):
         graph = "tests/unit/graph/graphs/handtrack_loop.json"
         for ranks in (0, 2):

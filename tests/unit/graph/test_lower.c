@@ -37,6 +37,11 @@
     FUNCTION("small", IN("i"), BOOL_OUT("less"),                                                   \
              INT("ten", "10") "," NODE("less", "Less", "\"i\", \"ten\"", ""))
 
+/* GraphDef's form. */
+#define DEF(inputs, outputs, nodes, ret)                                                           \
+    "{\"signature\": {\"name\": \"f\", \"inputArg\": [" inputs "], \"outputArg\": [" outputs       \
+    "]},\n\"nodeDef\": [" nodes "], \"ret\": {" ret "}}"
+
 static struct troupe_graph *parse(const char *text, struct troupe_diagnostics *diagnostics)
 {
     struct troupe_graph *graph = NULL;
@@ -174,6 +179,29 @@ Test(call, nests)
     expect_input(graph, "y/inner/sum", 0, "one", 0);
     expect_input(graph, "y/inner/sum", 1, "two", 0);
     expect_input(graph, "y", 0, "y/inner/sum", 0);
+    troupe_graph_destroy(graph);
+}
+
+Test(call, reads_graphdefs_functions)
+{
+    struct troupe_graph *graph =
+        load(GRAPH(CONSTS "," NODE("y", "PartitionedCall", "\"one\", \"two\"",
+                                   "\"f\": {\"func\": {\"name\": \"f\"}}"),
+                   DEF("{\"name\": \"a\", \"type\": \"DT_INT32\"}, "
+                       "{\"name\": \"b\", \"type\": \"DT_INT32\"}",
+                       "{\"name\": \"r\", \"type\": \"DT_INT32\"}, "
+                       "{\"name\": \"s\", \"type\": \"DT_INT32\"}",
+                       NODE("pair", "IdentityN", "\"a\", \"b\"",
+                            "\"T\": {\"list\": {\"type\": [\"DT_INT32\", "
+                            "\"DT_INT32\"]}}") "," NODE("sum", "AddV2",
+                                                        "\"pair:output:1\","
+                                                        " \"a\", \"^pair\"",
+                                                        ""),
+                       "\"r\": \"sum:z:0\", \"s\": \"b\"")));
+    expect_input(graph, "y", 0, "y/sum", 0);
+    expect_input(graph, "y", 1, "two", 0);
+    expect_input(graph, "y/sum", 0, "y/pair", 1);
+    cr_expect(waits_for(graph, "y/sum", "y/pair"));
     troupe_graph_destroy(graph);
 }
 
@@ -538,8 +566,21 @@ Test(wrong, libraries)
          "function \"f\": wants \"node\", a list of nodes"},
         {LIBRARY("{\"function\": [{\"name\": \"f\", \"nodes\": []}]}"),
          "function: no key \"nodes\" is known here (did you mean \"node\"?)"},
-        {LIBRARY("{\"function\": [{\"signature\": {\"name\": \"f\"}, \"nodeDef\": []}]}"),
-         "a function in GraphDef's form (\"signature\", \"nodeDef\") is not read"},
+        {LIBRARY("{\"function\": [{\"signature\": {}, \"nodeDef\": []}]}"),
+         "g.json:2:26: a function wants a \"name\""},
+        {LIBRARY("{\"function\": [{\"signature\": {\"name\": \"f\"}, \"nodes\": []}]}"),
+         "function: no key \"nodes\" is known here"},
+        {LIBRARY("{\"function\": [" DEF("{\"name\": \"x\"}", "", "", "") "]}"),
+         "an arg of the signature wants a \"name\" and a \"type\""},
+        {LIBRARY(
+             "{\"function\": [" DEF("", "{\"name\": \"y\", \"type\": \"DT_INT32\"}", "", "") "]}"),
+         "g.json:2:26: function: \"ret\" has no \"y\""},
+        {LIBRARY("{\"function\": [" DEF("", "", NODE("n", "Neg", "\"a:y:0\"", ""), "") "]}"),
+         "function: \"a:y:0\" is no \"node:output:index\" of the function"},
+        {LIBRARY("{\"function\": [" DEF("", "", NODE("a", "Neg", "\"a:z:0\"", ""), "") "]}"),
+         "function: \"a:z:0\" is no \"node:output:index\" of the function"},
+        {LIBRARY("{\"function\": [" DEF("", "", NODE("a", "Nag", "", ""), "") "]}"),
+         "g.json:3:13: node \"a\": no op \"Nag\" (did you mean \"Neg\"?)"},
         {LIBRARY(
              "{\"function\": [{\"name\": \"f\", \"node\": [], \"input\": [{\"name\": \"x\"}]}]}"),
          "function \"f\": an input wants a \"dtype\""},
