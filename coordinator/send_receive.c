@@ -32,6 +32,13 @@ static int slot_tag(const struct troupe_plan *plan, const struct troupe_crossing
     return plan->first_tag + crossing->tag * window + slot * width;
 }
 
+/* Headers share messages, and so do tensors that are known to be as short. */
+_Static_assert(TROUPE_WIRE_TENSOR_HEADER <= TROUPE_TRANSFER_SMALL, "a header is small");
+static bool is_small(const struct troupe_crossing *crossing)
+{
+    return crossing->is_static && crossing->bytes <= TROUPE_TRANSFER_SMALL;
+}
+
 /* Describes why a firing failed, for the thread's message. */
 static void complete_failed(struct troupe_firing *firing, enum troupe_status status, int peer,
                             const char *what)
@@ -194,9 +201,11 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
         int tag = slot_tag(plan, crossing, i), payload_tag = crossing->is_static ? tag : tag + 1;
         slot->part = self;
         slot->header = (struct troupe_transfer){
-            .done = send_header_done, .peer = crossing->to_rank, .tag = tag};
-        slot->payload = (struct troupe_transfer){
-            .done = send_payload_done, .peer = crossing->to_rank, .tag = payload_tag};
+            .done = send_header_done, .peer = crossing->to_rank, .tag = tag, .is_small = true};
+        slot->payload = (struct troupe_transfer){.done = send_payload_done,
+                                                 .peer = crossing->to_rank,
+                                                 .tag = payload_tag,
+                                                 .is_small = is_small(crossing)};
         struct troupe_transfer *paced = crossing->is_static ? &slot->payload : &slot->header;
         paced->synchronous = i % window == window - 1;
     }
@@ -424,9 +433,12 @@ enum troupe_status troupe_receive_part_create(struct troupe_plan *plan, int numb
                                                 .data = slot->header_bytes,
                                                 .bytes = sizeof(slot->header_bytes),
                                                 .peer = crossing->from_rank,
-                                                .tag = tag};
-        slot->payload = (struct troupe_transfer){
-            .done = receive_payload_done, .peer = crossing->from_rank, .tag = payload_tag};
+                                                .tag = tag,
+                                                .is_small = true};
+        slot->payload = (struct troupe_transfer){.done = receive_payload_done,
+                                                 .peer = crossing->from_rank,
+                                                 .tag = payload_tag,
+                                                 .is_small = is_small(crossing)};
     }
     spec->name = plan->session->graph->nodes[crossing->value.node].name;
     spec->behave = receive_behave;

@@ -83,8 +83,9 @@ static void drop_persistent(struct troupe_transfer *transfer)
 
 static void mpi_release(struct troupe_transport *base, struct troupe_transfer *transfer)
 {
-    (void)base;
     drop_persistent(transfer);
+    if (transfer->is_small)
+        troupe_mpi_pack_release(mpi_of(base), transfer);
 }
 
 static bool persistent_fits(const struct persistent *persistent,
@@ -184,6 +185,10 @@ static void start(struct troupe_mpi_transport *transport, struct troupe_transfer
         troupe_mpi_self_start(transport, transfer, is_send);
         return;
     }
+    if (transfer->is_small) {
+        troupe_mpi_pack_start(transport, transfer, is_send);
+        return;
+    }
     int error = grow(transport) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     if (error == MPI_SUCCESS &&
         !persistent_fits(transfer->internal[INTERNAL_PERSISTENT], transfer, is_send))
@@ -248,6 +253,10 @@ static struct completion completion_of(struct troupe_mpi_transport *transport, i
     const MPI_Status *status = &transport->statuses[which];
     if (index == TROUPE_MPI_MAIL_REQUEST) {
         troupe_mpi_mail_came(transport, status, has_errors ? status->MPI_ERROR : MPI_SUCCESS);
+        return done;
+    }
+    if (index == TROUPE_MPI_PACK_REQUEST) {
+        troupe_mpi_pack_came(transport, status, has_errors ? status->MPI_ERROR : MPI_SUCCESS);
         return done;
     }
     done.status = has_errors ? status_of_error(status->MPI_ERROR) : TROUPE_OK;
@@ -322,9 +331,11 @@ static int mpi_progress(struct troupe_transport *base)
 {
     struct troupe_mpi_transport *transport = mpi_of(base);
     int events = start_commands(transport);
+    troupe_mpi_pack_flush(transport);
     events += test_requests(transport);
     /* What callbacks queued leaves at once. */
     events += start_commands(transport);
+    events += troupe_mpi_pack_progress(transport);
     events += troupe_mpi_mail_progress(transport);
     return events;
 }
@@ -343,7 +354,7 @@ static void drain(struct troupe_mpi_transport *transport)
     while (troupe_clock_ns() < deadline) {
         mpi_progress(&transport->base);
         if (!atomic_load(&transport->commands) && !has_sends(transport) &&
-            troupe_mpi_mail_is_empty(transport))
+            troupe_mpi_pack_is_empty(transport) && troupe_mpi_mail_is_empty(transport))
             return;
     }
     troupe_log(TROUPE_LOG_WARNING, "messages to other ranks did not leave within 5 s");
@@ -373,6 +384,7 @@ static void mpi_destroy(struct troupe_transport *base)
     uint64_t deadline = troupe_clock_ns() + TROUPE_MPI_DRAIN_NS;
     while (transport->count > TROUPE_MPI_FIRST_REQUEST && troupe_clock_ns() < deadline)
         test_requests(transport);
+    troupe_mpi_pack_destroy(transport);
     troupe_mpi_mail_destroy(transport);
     free_all(transport);
 }
@@ -453,11 +465,15 @@ enum troupe_status troupe_transport_mpi_create(const void *communicator,
     if (status == TROUPE_OK && !grow(transport))
         status = TROUPE_RESOURCE_EXHAUSTED;
     if (status == TROUPE_OK) {
-        transport->requests[TROUPE_MPI_MAIL_REQUEST] = MPI_REQUEST_NULL;
-        transport->owners[TROUPE_MPI_MAIL_REQUEST] = NULL;
         transport->count = TROUPE_MPI_FIRST_REQUEST;
+        for (int i = 0; i < TROUPE_MPI_FIRST_REQUEST; i++) {
+            transport->requests[i] = MPI_REQUEST_NULL;
+            transport->owners[i] = NULL;
+        }
         status = troupe_mpi_mail_create(transport);
     }
+    if (status == TROUPE_OK)
+        status = troupe_mpi_pack_create(transport);
     if (status != TROUPE_OK) {
         free_all(transport);
         return status;

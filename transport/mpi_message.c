@@ -18,7 +18,7 @@
 #define FIRST_BYTES  (BLOCK_BYTES - HEADER_BYTES)
 /* The longest message that is believed. */
 #define MESSAGE_MAX (UINT64_C(1) << 30)
-enum { TAG_BLOCK = 1, TAG_REST = 2 };
+enum { TAG_BLOCK = 1, TAG_REST = 2 }; /* 3: mpi_pack.c */
 
 struct outgoing {
     struct outgoing *next;
@@ -286,10 +286,8 @@ bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport)
     return !atomic_load(&transport->mail->queued) && !transport->mail->sending;
 }
 
-/* True when MPI does not use the receive's memory any more. */
-static bool cancel_receive(struct troupe_mpi_transport *transport)
+bool troupe_mpi_cancel_receive(MPI_Request *request)
 {
-    MPI_Request *request = receive_of(transport);
     if (*request == MPI_REQUEST_NULL)
         return true;
     int done = 0, error = MPI_Cancel(request);
@@ -317,7 +315,7 @@ void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport)
                 MPI_Request_free(&message->requests[i]);
     }
     /* A rest that a lost rank will not send cannot be waited for: its memory stays MPI's. */
-    if (!cancel_receive(transport))
+    if (!troupe_mpi_cancel_receive(receive_of(transport)))
         return;
     free(mail->whole);
     free(mail);

@@ -19,21 +19,22 @@ struct troupe_mpi_transport {
 
     /* What workers hand to progress: a stack, newest first, that is taken whole and turned. */
     _Atomic(struct troupe_transfer *) commands;
-    /* Started requests, dense; owners[i] is the transfer of requests[i]. The first is the receive
-     * of messages, which has no owner: one MPI call then tests everything, where a second would run
-     * all of MPI's progress once more. Progress only. */
+    /* Started requests, dense; owners[i] is the transfer of requests[i]. The first are the receives
+     * of messages and packs, which have no owner: one MPI call then tests everything, where a
+     * second would run all of MPI's progress once more. Progress only. */
     MPI_Request *requests;
     struct troupe_transfer **owners;
     int *completed;
     MPI_Status *statuses;
     int count, capacity;
 
-    struct troupe_mpi_self self;  /* mpi_self.c */
-    struct troupe_mpi_mail *mail; /* messages: mpi_message.c */
+    struct troupe_mpi_self self;    /* mpi_self.c */
+    struct troupe_mpi_mail *mail;   /* messages: mpi_message.c */
+    struct troupe_mpi_packs *packs; /* small transfers: mpi_pack.c */
 };
 
-/* The place of the receive of messages among the requests. */
-enum { TROUPE_MPI_MAIL_REQUEST = 0, TROUPE_MPI_FIRST_REQUEST = 1 };
+/* The places of the receives of messages and of packs among the requests. */
+enum { TROUPE_MPI_MAIL_REQUEST = 0, TROUPE_MPI_PACK_REQUEST = 1, TROUPE_MPI_FIRST_REQUEST = 2 };
 
 /* Messages. `create` wants room for its request; `came` takes note that it is done; `progress`
  * returns the number of events; `is_empty` says whether all have gone. */
@@ -46,6 +47,27 @@ void troupe_mpi_mail_came(struct troupe_mpi_transport *transport, const MPI_Stat
 int troupe_mpi_mail_progress(struct troupe_mpi_transport *transport);
 bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport);
 void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport);
+
+/* Small transfers. `create` wants room for its request; `start` may call the transfer's callback;
+ * `match` gives a receive what came; `came` takes note that the request is done; `progress` handles
+ * it and sends what is packed, as `flush` does alone; `release` forgets a peer's tag; `destroy`
+ * ends what still waits. */
+TROUPE_MUST_USE enum troupe_status troupe_mpi_pack_create(struct troupe_mpi_transport *transport);
+void troupe_mpi_pack_start(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
+                           bool is_send);
+void troupe_mpi_pack_match(struct troupe_mpi_transport *transport, struct troupe_transfer *receive,
+                           uint16_t flags, const unsigned char *data, size_t bytes);
+void troupe_mpi_pack_came(struct troupe_mpi_transport *transport, const MPI_Status *status,
+                          int error);
+int troupe_mpi_pack_progress(struct troupe_mpi_transport *transport);
+void troupe_mpi_pack_flush(struct troupe_mpi_transport *transport);
+void troupe_mpi_pack_release(struct troupe_mpi_transport *transport,
+                             const struct troupe_transfer *transfer);
+bool troupe_mpi_pack_is_empty(const struct troupe_mpi_transport *transport);
+void troupe_mpi_pack_destroy(struct troupe_mpi_transport *transport);
+
+/* Takes a posted receive back; true when MPI does not use its memory any more. */
+bool troupe_mpi_cancel_receive(MPI_Request *request);
 
 /* Transfers with the rank itself. `start` may call the callbacks of two transfers; `cancel` ends
  * what still waits. */

@@ -20,6 +20,9 @@
 
 struct troupe_transport;
 
+/* The most bytes of a transfer that may share a message with others. */
+#define TROUPE_TRANSFER_SMALL 512
+
 /* One send or receive. Storage is the caller's and stays until `done` was called. */
 struct troupe_transfer {
     /* Called once from progress. For a receive `bytes` is what came. status: OK, DATA_LOSS when the
@@ -30,6 +33,8 @@ struct troupe_transfer {
     int peer;                     /* rank */
     int tag;                      /* 0 to tag_limit - 1 */
     bool synchronous;             /* of a send: done only when the receiver has matched it */
+    bool is_small;                /* of at most TROUPE_TRANSFER_SMALL bytes, at both ends: may
+                                     travel with others in one message */
     void *internal[4];            /* of the transport */
     struct troupe_transfer *next; /* of the transport's command queue */
 };
