@@ -95,6 +95,18 @@ class Runs(support.Case):
             self.assertEqual(self.result("run", graph, "--fetch", "c", "--timeout", "60",
                                          ranks=ranks), {"c": 0.0})
 
+    def test_deadline_of_a_loop_inside(self):
+        """A While that never ends, within one step, on one rank and across two."""
+        with open(os.path.join(support.ROOT, "examples/while.json"), encoding="utf-8") as file:
+            graph = json.load(file)
+        add = next(f for f in graph["library"]["function"] if f["name"] == "add")
+        for ranks in (0, 2):
+            add["node"][0] = node("next", "Add", "i", "zero", device=max(ranks - 1, 0))
+            endless = self.graph(graph["node"], library=graph["library"])
+            self.assert_message(["run", endless, "--feed", "n=5", "--fetch", "total",
+                                 "--timeout", "0.3"], ranks,
+                                "troupe: the run's time of 300 ms is up, in step 0\n")
+
     def test_deadlock(self):
         for ranks in (2, 3, 5):
             messages = self.assert_message(
