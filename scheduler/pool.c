@@ -132,9 +132,20 @@ static struct troupe_task *worker_take_injected(struct troupe_worker *worker)
     return first;
 }
 
+/* Makes the worker's batch visible to thieves again. */
+static void worker_return_batch(struct troupe_worker *worker)
+{
+    int count = worker->batch_count;
+
+    worker->batch_count = 0;
+    if (count > 0)
+        troupe_pool_push_many(worker->pool, worker, worker->batch, count);
+}
+
 static struct troupe_task *worker_steal(struct troupe_worker *worker)
 {
     struct troupe_pool *pool = worker->pool;
+    struct troupe_task *task;
     int start;
 
     if (pool->width == 1)
@@ -148,17 +159,13 @@ static struct troupe_task *worker_steal(struct troupe_worker *worker)
         if (victim != worker->index)
             worker->batch_count = troupe_deque_steal(&pool->workers[victim].deque, worker->batch);
     }
-    return worker->batch_count > 0 ? worker->batch[--worker->batch_count] : NULL;
-}
-
-/* Makes the worker's batch visible to thieves again. */
-static void worker_return_batch(struct troupe_worker *worker)
-{
-    int count = worker->batch_count;
-
-    worker->batch_count = 0;
-    if (count > 0)
-        troupe_pool_push_many(worker->pool, worker, worker->batch, count);
+    if (worker->batch_count == 0)
+        return NULL;
+    /* The newest runs; the others are there for whoever is faster. */
+    worker->batch_count--;
+    task = worker->batch[worker->batch_count];
+    worker_return_batch(worker);
+    return task;
 }
 
 struct troupe_task *troupe_worker_take(struct troupe_worker *worker)
