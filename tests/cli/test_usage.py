@@ -67,7 +67,7 @@ class Usage(support.Case):
     def test_help(self):
         status, output, messages = self.troupe("--help")
         self.assertEqual((status, messages), (0, ""))
-        for name in ("run", "check", "show", "ops", "info"):
+        for name in ("run", "check", "show", "ops", "info", "bench"):
             self.assertRegex(output, rf"(?m)^  {name} ")
             status, text, _ = self.troupe(name, "--help")
             self.assertEqual(status, 0)
