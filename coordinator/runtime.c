@@ -46,7 +46,7 @@ enum troupe_status troupe_runtime_wrap(struct troupe_transport *transport, int w
     enum troupe_status status = troupe_pool_create(&pool, &runtime->pool);
     pthread_mutex_unlock(&runtime->lock);
     if (status != TROUPE_OK) {
-        transport->handler = 0; /* NULL is no function to clang */
+        atomic_store(&transport->handler, NULL);
         pthread_mutex_destroy(&runtime->lock);
         free(runtime);
         return status;
