@@ -1,9 +1,11 @@
 /* Troupe's engine beside its peers, alternately in one run, so that what else the machine does is
  * shared: nanoseconds per node, and how many times Troupe's they are.
  *
- *     engine_peers [--format text|json] [--runs N] [--workers N] [--work-ns N]
+ *     engine_peers [--format text|json] [--runs N] [--workers N] [--work-ns N] [--graph NAME]
+ *                  [--peer NAME]
  *
- * A run takes each of them once; the first does not count. Workers: 1 and 2 unless given. */
+ * A run takes each of them once; the first does not count. Workers: 1 and 2 unless given. All
+ * graphs and all peers unless one is named. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +57,13 @@ static const struct peer *const peers[] = {
 struct options {
     int runs, workers, work_ns;
     bool json;
+    const char *graph, *peer; /* NULL: all */
 };
+
+static bool is_chosen(int peer, const struct options *options)
+{
+    return peer == 0 || options->peer == NULL || strcmp(options->peer, peers[peer]->name) == 0;
+}
 
 static void report(const char *graph, int workers, const struct options *options,
                    struct troupe_bench_range *ranges)
@@ -63,6 +71,8 @@ static void report(const char *graph, int workers, const struct options *options
     static int rows;
 
     for (int i = 0; i < PEERS; i++) {
+        if (!is_chosen(i, options))
+            continue;
         double ratio = ranges[i].median / ranges[0].median;
         int own = workers < peers[i]->most_workers ? workers : peers[i]->most_workers;
 
@@ -94,10 +104,11 @@ static bool measure(enum troupe_bench_graph_kind kind, int workers, const struct
         return false;
     }
     for (int i = 0; i < PEERS && is_made; i++)
-        is_made = (selves[i] = peers[i]->create(&graph, workers, options->work_ns)) != NULL;
+        if (is_chosen(i, options))
+            is_made = (selves[i] = peers[i]->create(&graph, workers, options->work_ns)) != NULL;
     for (int run = -1; run < options->runs && is_made; run++)
         for (int i = 0; i < PEERS; i++) {
-            double ns = peers[i]->run(selves[i]) / graph.node_count;
+            double ns = is_chosen(i, options) ? peers[i]->run(selves[i]) / graph.node_count : 0;
 
             if (run >= 0)
                 times[i * options->runs + run] = ns;
@@ -123,26 +134,52 @@ static int number_parse(const char *text, int most)
     return *text != '\0' && *end == '\0' && value >= 0 && value <= most ? (int)value : -1;
 }
 
+static bool peer_exists(const char *name)
+{
+    for (int i = 1; i < PEERS; i++)
+        if (strcmp(peers[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool graph_exists(const char *name)
+{
+    const char *const *names = troupe_bench_graph_names;
+
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+static bool option_parse(const char *name, const char *value, struct options *options)
+{
+    if (strcmp(name, "--format") == 0) {
+        options->json = strcmp(value, "json") == 0;
+        return options->json || strcmp(value, "text") == 0;
+    }
+    if (strcmp(name, "--graph") == 0) {
+        options->graph = value;
+        return graph_exists(value);
+    }
+    if (strcmp(name, "--peer") == 0) {
+        options->peer = value;
+        return peer_exists(value);
+    }
+    if (strcmp(name, "--runs") == 0)
+        return (options->runs = number_parse(value, MAX_RUNS)) > 0;
+    if (strcmp(name, "--workers") == 0)
+        return (options->workers = number_parse(value, 64)) > 0;
+    if (strcmp(name, "--work-ns") == 0)
+        return (options->work_ns = number_parse(value, 1000000)) >= 0;
+    return false;
+}
+
 static bool options_parse(int argc, char **argv, struct options *options)
 {
-    for (int i = 1; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-        if (strcmp(argv[i], "--format") == 0) {
-            options->json = strcmp(value, "json") == 0;
-            if (!options->json && strcmp(value, "text") != 0)
-                return false;
-        } else if (strcmp(argv[i], "--runs") == 0) {
-            options->runs = number_parse(value, MAX_RUNS);
-        } else if (strcmp(argv[i], "--workers") == 0) {
-            options->workers = number_parse(value, 64);
-        } else if (strcmp(argv[i], "--work-ns") == 0) {
-            options->work_ns = number_parse(value, 1000000);
-        } else {
+    for (int i = 1; i < argc; i += 2)
+        if (!option_parse(argv[i], i + 1 < argc ? argv[i + 1] : "", options))
             return false;
-        }
-    }
-    return options->runs > 0 && options->workers >= 0 && options->work_ns >= 0;
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -153,18 +190,24 @@ int main(int argc, char **argv)
     if (!options_parse(argc, argv, &options)) {
         fprintf(stderr,
                 "usage: engine_peers [--format text|json] [--runs 1..%d] [--workers 1..64] "
-                "[--work-ns 0..1000000]\n",
+                "[--work-ns 0..1000000] [--graph chain|fan|layered] [--peer",
                 MAX_RUNS);
+        for (int i = 1; i < PEERS; i++)
+            fprintf(stderr, "%s%s", i == 1 ? " " : "|", peers[i]->name);
+        fprintf(stderr, "]\n");
         return 2;
     }
     from = options.workers > 0 ? options.workers : 1;
     to = options.workers > 0 ? options.workers : 2;
     for (int kind = 0; kind < TROUPE_BENCH_GRAPHS; kind++)
-        for (int workers = from; workers <= to; workers++)
+        for (int workers = from; workers <= to; workers++) {
+            if (options.graph != NULL && strcmp(options.graph, troupe_bench_graph_names[kind]) != 0)
+                continue;
             if (!measure((enum troupe_bench_graph_kind)kind, workers, &options)) {
                 fprintf(stderr, "engine_peers: no memory\n");
                 return 1;
             }
+        }
     if (options.json)
         printf("]\n");
     return 0;
