@@ -3,7 +3,11 @@
  *
  * Invariant: live and centrally cached bytes together stay below the peak of the live bytes plus
  * MEMORY_SLACK; what would exceed it goes back to the system. So a steady state never reaches
- * malloc, and what is kept is bounded by what was once needed. */
+ * malloc, and what is kept is bounded by what was once needed.
+ *
+ * The smallest blocks, those of scalars and of the structures of tensors, are parts of chunks that
+ * stay: the system takes long for many small aligned blocks. They are not counted as cached; of
+ * each of their classes as many are kept as were once needed, to the chunk. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,6 +28,14 @@
 #define MEMORY_CLASSES       156
 #define MEMORY_SMALL_CLASSES 36
 #define MEMORY_LARGEST       ((size_t)1 << 45)
+/* The smallest classes come in chunks; not where AddressSanitizer is to see the end of each block.
+ */
+#define MEMORY_CHUNK ((size_t)4 << 10)
+#if defined(__SANITIZE_ADDRESS__)
+#define MEMORY_PACKED_CLASSES 0
+#else
+#define MEMORY_PACKED_CLASSES 4
+#endif
 /* A thread keeps this many bytes of each small class, but 2 to 64 blocks. */
 #define MEMORY_THREAD_BYTES ((size_t)64 << 10)
 #define MEMORY_SLACK        ((int64_t)64 << 20)
@@ -141,6 +153,16 @@ static void report(int64_t change)
         continue;
 }
 
+/* Counts a change of what the central list of a class holds and could give back; returns the sum.
+ */
+static int64_t count_cached(int index, int64_t change)
+{
+    if (index < MEMORY_PACKED_CLASSES)
+        change = 0;
+    /* Relaxed: a counter that publishes no other data. */
+    return atomic_fetch_add_explicit(&cached, change, memory_order_relaxed) + change;
+}
+
 /* Takes blocks from a central list, up to `count`. */
 static struct memory_list central_take(int index, size_t class_bytes, size_t count)
 {
@@ -151,8 +173,7 @@ static struct memory_list central_take(int index, size_t class_bytes, size_t cou
         list_push(&taken, list_pop(&central->list));
     pthread_mutex_unlock(&central->lock);
     if (taken.count > 0)
-        atomic_fetch_sub_explicit(&cached, (int64_t)(taken.count * class_bytes),
-                                  memory_order_relaxed);
+        (void)count_cached(index, -(int64_t)(taken.count * class_bytes));
     return taken;
 }
 
@@ -160,10 +181,11 @@ static struct memory_list central_take(int index, size_t class_bytes, size_t cou
 static void central_give(int index, size_t class_bytes, struct memory_block *block)
 {
     int64_t bytes = (int64_t)class_bytes;
-    int64_t kept = atomic_fetch_add_explicit(&cached, bytes, memory_order_relaxed) + bytes;
-    if (kept + atomic_load_explicit(&live, memory_order_relaxed) >
-        atomic_load_explicit(&peak, memory_order_relaxed) + MEMORY_SLACK) {
-        atomic_fetch_sub_explicit(&cached, bytes, memory_order_relaxed);
+    int64_t kept = count_cached(index, bytes);
+    if (index >= MEMORY_PACKED_CLASSES &&
+        kept + atomic_load_explicit(&live, memory_order_relaxed) >
+            atomic_load_explicit(&peak, memory_order_relaxed) + MEMORY_SLACK) {
+        (void)count_cached(index, -bytes);
         block_unpoison(block, class_bytes);
         free(block);
         return;
@@ -242,26 +264,47 @@ static void count_live(int64_t change)
     atomic_store_explicit(&self.unreported, sum, memory_order_relaxed);
 }
 
-static struct memory_block *system_take(size_t class_bytes)
+static void *system_take(size_t bytes)
 {
     /* Relaxed: a counter that publishes no other data. */
     atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
-    return aligned_alloc(TROUPE_MEMORY_ALIGNMENT, class_bytes);
+    return aligned_alloc(TROUPE_MEMORY_ALIGNMENT, bytes);
 }
 
-/* Gives the system every block of the central lists: the last resort before failing. */
+/* A new block; of a packed class the first of a chunk, whose others go to the central list. */
+static struct memory_block *block_make(int index, size_t class_bytes)
+{
+    struct memory_central *central = &centrals[index];
+    char *chunk;
+    if (index >= MEMORY_PACKED_CLASSES)
+        return system_take(class_bytes);
+    chunk = system_take(MEMORY_CHUNK);
+    if (!chunk)
+        return NULL;
+    pthread_mutex_lock(&central->lock);
+    /* From its end, so that they are handed out in the order of their addresses. */
+    for (size_t i = MEMORY_CHUNK / class_bytes - 1; i > 0; i--)
+        list_push(&central->list, (struct memory_block *)(void *)(chunk + i * class_bytes));
+    pthread_mutex_unlock(&central->lock);
+    return (struct memory_block *)(void *)chunk;
+}
+
+/* Gives the system every block that it can have of the central lists: the last resort before
+ * failing. */
 static void central_release_all(void)
 {
     for (size_t bytes = TROUPE_MEMORY_ALIGNMENT; bytes <= MEMORY_LARGEST;) {
         size_t class_bytes;
         int index = class_of(bytes, &class_bytes);
+        bytes = class_bytes + 1;
+        if (index < MEMORY_PACKED_CLASSES)
+            continue;
         struct memory_list all = central_take(index, class_bytes, SIZE_MAX);
         struct memory_block *block;
         while ((block = list_pop(&all))) {
             block_unpoison(block, class_bytes);
             free(block);
         }
-        bytes = class_bytes + 1;
     }
 }
 
@@ -285,10 +328,10 @@ void *troupe_memory_alloc(size_t bytes)
         block = central_take(index, class_bytes, 1).first;
     }
     if (!block)
-        block = system_take(class_bytes);
+        block = block_make(index, class_bytes);
     if (!block) {
         central_release_all();
-        block = system_take(class_bytes);
+        block = block_make(index, class_bytes);
     }
     if (!block) {
         (void)troupe_status_fail(TROUPE_RESOURCE_EXHAUSTED, "no memory for %zu bytes", bytes);

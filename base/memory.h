@@ -19,7 +19,8 @@ void troupe_memory_free(void *pointer, size_t bytes);
 
 /* The bytes of blocks handed out and not freed (rounded up to their size classes), now and at
  * most since the start (the peak to within 64 KiB for each thread); the bytes of free blocks
- * that all threads share; calls that reached the system's allocator. */
+ * that all threads share and that could go back to the system; calls that reached the system's
+ * allocator. */
 struct troupe_memory_usage {
     uint64_t live_bytes;
     uint64_t peak_bytes;

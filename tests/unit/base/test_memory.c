@@ -54,13 +54,42 @@ Test(memory, many_blocks_come_back_without_the_system)
     for (int round = 0; round < 3; round++) {
         uint64_t before = usage().system_allocations;
         for (int i = 0; i < COUNT; i++)
-            cr_assert(blocks[i] = troupe_memory_alloc(200));
+            cr_assert(blocks[i] = troupe_memory_alloc(300));
         for (int i = 0; i < COUNT; i++) {
-            memset(blocks[i], i, 200);
-            troupe_memory_free(blocks[i], 200);
+            memset(blocks[i], i, 300);
+            troupe_memory_free(blocks[i], 300);
         }
         cr_assert_eq(usage().system_allocations - before, round == 0 ? COUNT : 0);
     }
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define BLOCKS_PER_CALL 1
+#else
+#define BLOCKS_PER_CALL 16
+#endif
+
+/* Small blocks share calls of the system's allocator, and nothing else. */
+Test(memory, small_blocks_come_in_chunks)
+{
+    enum { COUNT = 1024 };
+    static unsigned char *blocks[COUNT];
+    for (size_t bytes = 64; bytes <= 256; bytes += 64)
+        for (int round = 0; round < 3; round++) {
+            uint64_t before = usage().system_allocations;
+            for (int i = 0; i < COUNT; i++) {
+                cr_assert(blocks[i] = troupe_memory_alloc(bytes));
+                cr_assert_eq((uintptr_t)blocks[i] % TROUPE_MEMORY_ALIGNMENT, 0);
+                memset(blocks[i], i % 251, bytes);
+            }
+            for (int i = 0; i < COUNT; i++) {
+                for (size_t j = 0; j < bytes; j++)
+                    cr_assert_eq(blocks[i][j], i % 251);
+                troupe_memory_free(blocks[i], bytes);
+            }
+            cr_assert_leq(usage().system_allocations - before,
+                          round == 0 ? COUNT / BLOCKS_PER_CALL : 0, "%zu bytes", bytes);
+        }
 }
 
 Test(memory, usage_counts_live_bytes_exactly)
