@@ -46,6 +46,11 @@ bool troupe_firing_is_dead(const struct troupe_firing *firing)
     return firing->is_dead;
 }
 
+void *troupe_firing_context(const struct troupe_firing *firing)
+{
+    return firing->actor->context;
+}
+
 struct troupe_firing *troupe_firing_defer(struct troupe_firing *firing)
 {
     /* A local of the code that called the behaviour: the cell may serve another iteration before
