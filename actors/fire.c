@@ -46,6 +46,11 @@ bool troupe_firing_is_dead(const struct troupe_firing *firing)
     return firing->is_dead;
 }
 
+void *troupe_firing_context(const struct troupe_firing *firing)
+{
+    return firing->actor->context;
+}
+
 struct troupe_firing *troupe_firing_defer(struct troupe_firing *firing)
 {
     /* A local of the code that called the behaviour: the cell may serve another iteration before
@@ -116,14 +121,22 @@ void troupe_actor_admit(const struct troupe_actor *actor, struct troupe_iteratio
     ready_add(ready, firing);
 }
 
+/* Slow paths are functions of their own, marked cold, so that the others stay short. */
+#define COLD __attribute__((cold, noinline))
+
+static COLD void firing_put_dead(struct troupe_firing *firing)
+{
+    /* Relaxed: published by the arrival. */
+    atomic_store_explicit(&firing->dead, true, memory_order_relaxed);
+}
+
 static void firing_put(struct troupe_firing *firing, int to_port, struct troupe_payload *token,
                        bool dead)
 {
     if (to_port >= 0)
         firing->tokens[to_port] = token;
-    /* Relaxed: published by the arrival. */
     if (dead)
-        atomic_store_explicit(&firing->dead, true, memory_order_relaxed);
+        firing_put_dead(firing);
 }
 
 /* What a port sends: its token, or a plain signal that is as dead as the firing. */
@@ -154,11 +167,9 @@ static void far_send(const struct troupe_far_mailbox *mailbox, struct troupe_ite
     ready_add(ready, firing);
 }
 
-/* Kept apart from the hot path: most actors have none. */
-static __attribute__((noinline)) void far_send_all(struct troupe_iteration *iteration,
-                                                   const struct troupe_actor *actor,
-                                                   struct troupe_payload **outputs, bool dead,
-                                                   struct troupe_ready *ready)
+static COLD void far_send_all(struct troupe_iteration *iteration, const struct troupe_actor *actor,
+                              struct troupe_payload **outputs, bool dead,
+                              struct troupe_ready *ready)
 {
     const struct troupe_actor_rest *rest = &iteration->instance->stage->rest[actor->number];
     const struct troupe_far_mailbox *mailbox = rest->far, *end = rest->far + rest->far_count;
@@ -167,7 +178,16 @@ static __attribute__((noinline)) void far_send_all(struct troupe_iteration *iter
         far_send(mailbox, iteration, port_token(outputs, mailbox->from_port, dead), ready);
 }
 
-/* Gives an output's token as many references as it has consumers; true when it is live. */
+/* Gives an output's token as many references as it has consumers, which are not one. */
+static __attribute__((noinline)) void token_count(struct troupe_payload *token, int consumers)
+{
+    if (consumers > 1)
+        troupe_payload_ref(token, (uint32_t)(consumers - 1));
+    else
+        troupe_payload_unref(token);
+}
+
+/* True when the output is dead, as all outputs of a failed firing are. */
 static bool output_settle(struct troupe_payload **output, int consumers, bool failed)
 {
     struct troupe_payload *token = *output;
@@ -175,43 +195,43 @@ static bool output_settle(struct troupe_payload **output, int consumers, bool fa
     if (failed) {
         *output = &troupe_payload_dead;
         troupe_payload_unref(token);
-        return false;
+    } else if (token != &troupe_payload_dead && consumers != 1) {
+        token_count(token, consumers);
     }
-    if (token == &troupe_payload_dead)
-        return false;
-    if (token != NULL && consumers != 1) {
-        if (consumers > 1)
-            troupe_payload_ref(token, (uint32_t)(consumers - 1));
-        else
-            troupe_payload_unref(token);
-    }
-    return true;
+    return *output == &troupe_payload_dead;
+}
+
+static COLD bool outputs_settle(struct troupe_firing *firing, bool failed)
+{
+    const struct troupe_actor *actor = firing->actor;
+    const struct troupe_actor_rest *rest =
+        &troupe_firing_record(firing)->instance->stage->rest[actor->number];
+    bool dead = true;
+
+    if (actor->output_count == 1)
+        return output_settle(troupe_firing_outputs(firing), actor->consumers, failed);
+    for (int port = 0; port < actor->output_count; port++)
+        dead &= output_settle(&troupe_firing_outputs(firing)[port], rest->consumers[port], failed);
+    return dead;
 }
 
 /* Returns whether the firing counts as dead: it was told to, or it has outputs and all are dead. */
-static bool firing_settle_outputs(struct troupe_firing *firing, bool failed)
+static inline bool firing_settle_outputs(struct troupe_firing *firing, bool failed)
 {
     const struct troupe_actor *actor = firing->actor;
-    struct troupe_payload **outputs = troupe_firing_outputs(firing);
-    const int *consumers;
-    bool live = false;
 
     if (actor->output_count == 0)
         return failed || firing->is_dead;
-    if (actor->output_count == 1)
-        return !output_settle(outputs, actor->consumers, failed);
-    consumers = troupe_firing_record(firing)->instance->stage->rest[actor->number].consumers;
-    for (int port = 0; port < actor->output_count; port++)
-        live |= output_settle(&outputs[port], consumers[port], failed);
-    return !live;
+    if (actor->output_count != 1 || failed)
+        return outputs_settle(firing, failed);
+    return output_settle(troupe_firing_outputs(firing), actor->consumers, false);
 }
 
-static void firing_release_inputs(struct troupe_firing *firing)
+/* Drops the tokens from `port` on. */
+static __attribute__((noinline)) void tokens_release(struct troupe_payload **tokens, int port,
+                                                     int count)
 {
-    struct troupe_payload **tokens = firing->tokens;
-    int count = firing->actor->input_count;
-
-    for (int port = 0; port < count; port++) {
+    for (; port < count; port++) {
         struct troupe_payload *token = tokens[port];
         uint32_t same = 1;
 
@@ -225,8 +245,20 @@ static void firing_release_inputs(struct troupe_firing *firing)
     }
 }
 
-static void group_send(const struct troupe_mailbox *mailbox, struct troupe_iteration *iteration,
-                       struct troupe_payload *token, struct troupe_ready *ready)
+static void firing_release_inputs(struct troupe_firing *firing)
+{
+    int port = 0, count = firing->actor->input_count;
+
+    while (port < count && firing->tokens[port] == NULL)
+        port++;
+    if (port < count)
+        tokens_release(firing->tokens, port, count);
+}
+
+static __attribute__((noinline)) void group_send(const struct troupe_mailbox *mailbox,
+                                                 struct troupe_iteration *iteration,
+                                                 struct troupe_payload *token,
+                                                 struct troupe_ready *ready)
 {
     struct troupe_group *group = (void *)((char *)iteration + (size_t)mailbox->cell * TROUPE_LINE);
     struct troupe_firing *to = troupe_iteration_cell(iteration, group->cell);
@@ -258,11 +290,10 @@ static void near_send(const struct troupe_mailbox *mailbox, struct troupe_iterat
 /* Ends a firing whose outputs are set: releases the inputs, makes the cell ready for its next
  * iteration, sends. Not to be touched afterwards: the cell, nor (for a sink) the stage. Returns a
  * frame's firing that this one has ended. */
-static struct troupe_firing *firing_end(struct troupe_firing *firing, bool failed,
-                                        struct troupe_ready *ready)
+static inline __attribute__((always_inline)) struct troupe_firing *
+firing_end(struct troupe_firing *firing, const struct troupe_actor *actor,
+           struct troupe_iteration *iteration, bool failed, struct troupe_ready *ready)
 {
-    const struct troupe_actor *actor = firing->actor;
-    struct troupe_iteration *iteration = troupe_firing_record(firing);
     struct troupe_payload **outputs = troupe_firing_outputs(firing);
     const struct troupe_mailbox *mailbox = actor->mailboxes;
     const struct troupe_mailbox *end = mailbox + actor->mailbox_count;
@@ -288,7 +319,16 @@ void troupe_firing_finish(struct troupe_firing *firing, bool failed, struct trou
 {
     /* A loop, not a recursion: functions that call themselves return one after another here. */
     for (; firing != NULL; failed = false)
-        firing = firing_end(firing, failed, ready);
+        firing = firing_end(firing, firing->actor, troupe_firing_record(firing), failed, ready);
+}
+
+static __attribute__((noinline)) void prefetch_consumers(const struct troupe_actor *actor,
+                                                         struct troupe_iteration *iteration)
+{
+    int count = actor->mailbox_count < PREFETCH_LIMIT ? actor->mailbox_count : PREFETCH_LIMIT;
+
+    for (int i = 0; i < count; i++)
+        __builtin_prefetch(troupe_iteration_cell(iteration, actor->mailboxes[i].cell), 1);
 }
 
 static void firing_fire(struct troupe_firing *firing, struct troupe_ready *ready)
@@ -296,20 +336,20 @@ static void firing_fire(struct troupe_firing *firing, struct troupe_ready *ready
     const struct troupe_actor *actor = firing->actor;
     struct troupe_payload **outputs = troupe_firing_outputs(firing);
     enum troupe_status status = TROUPE_OK;
+    struct troupe_iteration *iteration = troupe_firing_record(firing);
+    struct troupe_firing *caller;
     bool deferred = false;
 
-    for (int i = 0; i < actor->mailbox_count && i < PREFETCH_LIMIT; i++)
-        __builtin_prefetch(
-            troupe_iteration_cell(troupe_firing_record(firing), actor->mailboxes[i].cell), 1);
+    if (actor->mailbox_count > 1)
+        prefetch_consumers(actor, iteration);
     if (actor->output_count == 1)
         outputs[0] = NULL;
-    else
+    else if (actor->output_count > 1)
         memset(outputs, 0, (size_t)actor->output_count * sizeof *outputs);
     /* Relaxed: the first is acquired with the last arrival; draining may start a firing later, what
      * failed reaches its consumers as dead. */
-    firing->is_dead =
-        atomic_load_explicit(&firing->dead, memory_order_relaxed) ||
-        atomic_load_explicit(&troupe_firing_record(firing)->drains, memory_order_relaxed);
+    firing->is_dead = atomic_load_explicit(&firing->dead, memory_order_relaxed) ||
+                      atomic_load_explicit(&iteration->drains, memory_order_relaxed);
     if (firing->is_dead && !actor->takes_dead) {
         troupe_firing_finish(firing, true, ready);
         return;
@@ -320,7 +360,9 @@ static void firing_fire(struct troupe_firing *firing, struct troupe_ready *ready
         troupe_firing_fail(firing, status, troupe_status_message());
     else if (deferred)
         return; /* perhaps complete already: the cell is no longer ours */
-    troupe_firing_finish(firing, status != TROUPE_OK, ready);
+    caller = firing_end(firing, actor, iteration, status != TROUPE_OK, ready);
+    if (caller != NULL)
+        troupe_firing_finish(caller, false, ready);
 }
 
 void troupe_firing_run(struct troupe_task *task, struct troupe_worker *worker)

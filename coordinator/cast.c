@@ -198,27 +198,40 @@ enum troupe_status troupe_cast_connect(struct troupe_caster *caster, int frame,
     return troupe_stage_connect(caster->frames[frame].stage, from, from_port, to, to_port, 0);
 }
 
+static enum troupe_status add_send(struct troupe_caster *caster, int number, bool paces)
+{
+    const struct troupe_crossing *crossing = &caster->plan->partition.crossings[number];
+    /* Another rank waits for it: what leaves, leaves first. */
+    struct troupe_actor_spec spec = {.input_count = crossing->is_control ? 0 : 1,
+                                     .priority = INT64_MAX};
+    struct troupe_plan_part *part;
+    int actor;
+    enum troupe_status status = troupe_send_part_create(caster->plan, number, paces, &part, &spec);
+    if (status == TROUPE_OK)
+        status = troupe_plan_add(caster->plan, caster->frames[crossing->frame].stage, part, &spec,
+                                 &actor);
+    if (status == TROUPE_OK)
+        status = troupe_cast_connect(caster, crossing->frame, crossing->value, actor,
+                                     crossing->is_control ? -1 : 0);
+    return status;
+}
+
+/* Of all that goes to a rank in the iterations of a frame, the first Send holds this rank back. */
 static enum troupe_status add_sends(struct troupe_caster *caster)
 {
     const struct troupe_partition *partition = &caster->plan->partition;
-    enum troupe_status status = TROUPE_OK;
+    size_t ranks = (size_t)partition->use.ranks;
+    bool *paced = troupe_calloc((size_t)partition->frames->count * ranks, sizeof(bool));
+    enum troupe_status status = paced ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
     for (int i = 0; i < partition->crossing_count && status == TROUPE_OK; i++) {
         const struct troupe_crossing *crossing = &partition->crossings[i];
+        size_t pair = (size_t)crossing->frame * ranks + (size_t)crossing->to_rank;
         if (crossing->from_rank != caster->rank)
             continue;
-        /* Another rank waits for it: what leaves, leaves first. */
-        struct troupe_actor_spec spec = {.input_count = crossing->is_control ? 0 : 1,
-                                         .priority = INT64_MAX};
-        struct troupe_plan_part *part;
-        int actor;
-        status = troupe_send_part_create(caster->plan, i, &part, &spec);
-        if (status == TROUPE_OK)
-            status = troupe_plan_add(caster->plan, caster->frames[crossing->frame].stage, part,
-                                     &spec, &actor);
-        if (status == TROUPE_OK)
-            status = troupe_cast_connect(caster, crossing->frame, crossing->value, actor,
-                                         crossing->is_control ? -1 : 0);
+        status = add_send(caster, i, !paced[pair]);
+        paced[pair] = true;
     }
+    free(paced);
     return status;
 }
 

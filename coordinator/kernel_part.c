@@ -23,6 +23,21 @@ static struct troupe_tensor *tensor_of(struct troupe_payload *payload)
     return payload ? troupe_tensor_of_payload(payload) : NULL;
 }
 
+static void defer(void *firing)
+{
+    (void)troupe_firing_defer(firing);
+}
+
+static void complete(void *firing, enum troupe_status status, const char *message,
+                     struct troupe_tensor **outputs)
+{
+    const struct kernel_part *self = troupe_firing_context(firing);
+    struct troupe_payload **sent = troupe_firing_outputs(firing);
+    for (int i = 0; status == TROUPE_OK && i < self->kernel.output_count; i++)
+        sent[i] = troupe_tensor_payload(outputs[i]);
+    troupe_firing_complete(firing, status, message, NULL);
+}
+
 static enum troupe_status compute(struct kernel_part *self, struct troupe_firing *firing,
                                   struct troupe_tensor **inputs, struct troupe_tensor **outputs)
 {
@@ -39,9 +54,14 @@ static enum troupe_status compute(struct kernel_part *self, struct troupe_firing
         .step = plan->first_step + troupe_firing_step(firing) - plan->first_iteration,
         .path = troupe_firing_path(firing),
         .parallel = &plan->parallel,
+        .later = {.kernel = &self->kernel,
+                  .iteration = troupe_firing_step(firing),
+                  .firing = firing,
+                  .complete = complete},
+        .defer = defer,
     };
     enum troupe_status status = troupe_call_compute(&call);
-    if (status != TROUPE_OK)
+    if (status != TROUPE_OK || call.is_deferred)
         return status;
     struct troupe_payload **sent = troupe_firing_outputs(firing);
     for (int i = 0; i < self->kernel.output_count; i++)
@@ -65,6 +85,12 @@ static enum troupe_status behave_many(void *context, struct troupe_firing *firin
     enum troupe_status status = compute(self, firing, tensors, tensors + self->kernel.input_count);
     troupe_memory_free(tensors, count * sizeof(struct troupe_tensor *));
     return status;
+}
+
+static void kernel_part_release(struct troupe_plan_part *part, uint64_t first)
+{
+    struct kernel_part *self = (struct kernel_part *)(void *)part;
+    self->kernel.row->release(&self->kernel, first);
 }
 
 static void kernel_part_destroy(struct troupe_plan_part *part)
@@ -158,6 +184,8 @@ enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int numbe
     if (status != TROUPE_OK)
         goto destroy;
     self->kernel.row = row;
+    self->part.blocks = row->release != NULL;
+    self->part.release = row->release ? kernel_part_release : NULL;
     bool few =
         node->input_count <= TROUPE_KERNEL_INLINE && node->output_count <= TROUPE_KERNEL_INLINE;
     spec->name = node->name;

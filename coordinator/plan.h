@@ -103,7 +103,9 @@ TROUPE_MUST_USE enum troupe_status troupe_feed_part_create(struct troupe_plan *p
 TROUPE_MUST_USE enum troupe_status troupe_fetch_part_create(struct troupe_plan *plan,
                                                             struct troupe_plan_part **out,
                                                             struct troupe_actor_spec *spec);
+/* A send that paces waits, once a window, until the other rank has matched it. */
 TROUPE_MUST_USE enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int crossing,
+                                                           bool paces,
                                                            struct troupe_plan_part **out,
                                                            struct troupe_actor_spec *spec);
 TROUPE_MUST_USE enum troupe_status troupe_receive_part_create(struct troupe_plan *plan,

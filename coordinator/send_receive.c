@@ -4,9 +4,10 @@
  * consumer's tensor and posted when the iteration is admitted; another length stands for a dead
  * token. Other edges send a header first, on a tag of its own so that headers posted ahead never
  * take a payload; strings and lists go packed into bytes (wire_pack.h). Iterations in flight have
- * tags of their own: their messages are posted in any order. Invariant: both ends run in every
- * iteration, dead ones included, so that messages always pair up. Of every `window` sends the last
- * is synchronous: a producer is never more than two windows ahead of its consumer. */
+ * tags of their own: their messages are posted in any order. Invariants: both ends run in every
+ * iteration, dead ones included, so that messages always pair up; of all that goes to a rank in an
+ * iteration one edge paces, and of every `window` of its sends the last is synchronous, so that a
+ * producer is never more than two windows ahead of its consumer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,7 +177,7 @@ static void send_part_destroy(struct troupe_plan_part *part)
     free(self);
 }
 
-enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
+enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number, bool paces,
                                            struct troupe_plan_part **out,
                                            struct troupe_actor_spec *spec)
 {
@@ -207,7 +208,7 @@ enum troupe_status troupe_send_part_create(struct troupe_plan *plan, int number,
                                                  .tag = payload_tag,
                                                  .is_small = is_small(crossing)};
         struct troupe_transfer *paced = crossing->is_static ? &slot->payload : &slot->header;
-        paced->synchronous = i % window == window - 1;
+        paced->synchronous = paces && i % window == window - 1;
     }
     spec->name = plan->session->graph->nodes[crossing->value.node].name;
     spec->behave = send_behave;

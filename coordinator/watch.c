@@ -354,7 +354,7 @@ static void take_round(struct troupe_watch *watch, struct troupe_request *const 
     } else if (watch->round_ns == 0 && is_stuck) {
         ask(watch, now);
         if (rank_count(watch) == 1)
-            take_round(watch, requests, count, false, now);
+            take_round(watch, requests, count, is_stuck, now);
     } else if (watch->round_ns != 0 && watch->watchdog_ns != 0 &&
                now - watch->round_ns >= watch->watchdog_ns) {
         give_up_round(watch, requests, count, now);

@@ -66,6 +66,8 @@ enum troupe_status troupe_call_compute(struct troupe_kernel_call *call)
     for (int i = 0; i < kernel->output_count; i++)
         call->outputs[i] = NULL;
     enum troupe_status status = kernel->row->compute(call);
+    if (status == TROUPE_OK && call->is_deferred)
+        return TROUPE_OK;
     for (int i = 0; status == TROUPE_OK && i < kernel->output_count; i++) {
         if (!call->outputs[i])
             status = troupe_status_fail(TROUPE_INTERNAL, "the kernel did not set output %d", i);
@@ -75,6 +77,25 @@ enum troupe_status troupe_call_compute(struct troupe_kernel_call *call)
         call->outputs[i] = NULL;
     }
     return status;
+}
+
+enum troupe_status troupe_call_defer(struct troupe_kernel_call *call, struct troupe_deferred *out)
+{
+    if (!call->defer)
+        return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
+                                  "nothing can be waited for outside of a plan");
+    call->is_deferred = true;
+    call->defer(call->later.firing);
+    *out = call->later;
+    return TROUPE_OK;
+}
+
+void troupe_deferred_complete(const struct troupe_deferred *deferred, enum troupe_status status,
+                              const char *message, struct troupe_tensor **outputs)
+{
+    if (status != TROUPE_OK && !message)
+        message = troupe_status_message();
+    deferred->complete(deferred->firing, status, message, outputs);
 }
 
 enum troupe_status troupe_call_output_like(struct troupe_kernel_call *call, int index, int input,

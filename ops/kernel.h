@@ -35,6 +35,16 @@ struct troupe_kernel {
     struct troupe_resource *const *input_resources;
 };
 
+/* How a kernel that has to wait for others answers later, from any thread, once. Holds as long as
+ * the firing is open. */
+struct troupe_deferred {
+    const struct troupe_kernel *kernel;
+    uint64_t iteration; /* counted since the plan was cast: what `release` of the row is told */
+    void *firing;       /* the coordinator's, as the function behind it */
+    void (*complete)(void *firing, enum troupe_status status, const char *message,
+                     struct troupe_tensor **outputs);
+};
+
 /* One firing. `inputs` are borrowed from the mailboxes; an input of ref type is NULL (the
  * kernel uses kernel->input_resources). The entries of `outputs` start as NULL. On success the
  * kernel has set every entry to a tensor whose one reference it gives away, or to
@@ -47,7 +57,20 @@ struct troupe_kernel_call {
     uint64_t step; /* the iteration, counted since the session's start */
     uint64_t path; /* of a firing inside loops: differs among those of one step; outside 0 */
     struct troupe_parallel *parallel; /* splits large loops over the worker pool */
+    struct troupe_deferred later;     /* see troupe_call_defer */
+    void (*defer)(void *firing);      /* NULL where nothing may be deferred */
+    bool is_deferred;
 };
+
+/* Keeps the firing open when the kernel returns OK, having set no output. Before anything that may
+ * complete it. The inputs stay as they are until then. A kernel never blocks: this is how it waits.
+ * FAILED_PRECONDITION where that cannot be. */
+TROUPE_MUST_USE enum troupe_status troupe_call_defer(struct troupe_kernel_call *call,
+                                                     struct troupe_deferred *out);
+/* Ends the firing: gives away as many outputs as the kernel has, or fails it (`outputs` is then not
+ * looked at; NULL message: the thread's). No lock that a kernel takes is held. */
+void troupe_deferred_complete(const struct troupe_deferred *deferred, enum troupe_status status,
+                              const char *message, struct troupe_tensor **outputs);
 
 const struct troupe_attr *troupe_kernel_attr(const struct troupe_kernel *kernel, const char *name);
 int64_t troupe_kernel_int(const struct troupe_kernel *kernel, const char *name);

@@ -61,6 +61,9 @@ struct troupe_kernel_row {
     /* Optional: builds kernel->state from the attrs, once, when a plan is cast; `fini` frees it. */
     enum troupe_status (*init)(struct troupe_kernel *kernel);
     void (*fini)(struct troupe_kernel *kernel);
+    /* Of a kernel that may wait for other firings: ends those of its deferred firings from
+     * iteration `first` on that still do, as ABORTED. Any thread, again and again. */
+    void (*release)(struct troupe_kernel *kernel, uint64_t first);
 };
 
 enum troupe_op_flags {

@@ -14,7 +14,7 @@
 
 /* How long an idle worker stays awake, how often a busy one polls, and how long a polling one
  * naps at first and at last. */
-#define SPIN_NS        40000
+#define SPIN_NS        200000
 #define POLL_PERIOD_NS 20000
 #define NAP_FIRST_NS   20000
 #define NAP_LAST_NS    1000000

@@ -1,37 +1,32 @@
 /* Small transfers over MPI, many to a message. What progress finds queued for a peer in one call is
- * copied into one pack and leaves as one message; what comes is matched here, by peer and tag, with
- * the receives that were queued, which MPI never hears of.
- *
- * A pack is a row of entries: tag, flags and length (4, 2 and 2 bytes, low byte first), then the
- * bytes. A send that is synchronous is done when an entry without bytes comes back that says that
- * it was matched; any other when it has been copied. Invariant: of one peer and tag there are
- * receives that wait or entries that have come, never both, each in order. Progress only. */
+ * copied into one pack (pack.h) and leaves as one message; what comes is matched here, by peer and
+ * tag, with the receives that were queued, which MPI never hears of. A send that is synchronous is
+ * done when an entry without bytes comes back that says that it was matched; any other when it has
+ * been copied. Invariant: of one peer and tag there are receives that wait or entries that have
+ * come, never both, each in order. Progress only. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
 #include "transport/mpi_transport.h"
+#include "transport/pack.h"
 #include "troupe/log.h"
 
-#define PACK_BYTES   8192
-#define ENTRY_HEADER 8
-#define TAG_PACK     3 /* beside those of mpi_message.c */
-#define FIRST_LINES  64
-enum { FLAG_SYNCHRONOUS = 1, FLAG_MATCHED = 2, FLAG_ALL = 3 };
+#define TAG_PACK    3 /* beside those of mpi_message.c */
+#define FIRST_LINES 64
 
 struct pack {
     struct pack *next;
     MPI_Request request;
     size_t bytes;
-    unsigned char data[PACK_BYTES];
+    unsigned char data[TROUPE_PACK_BYTES];
 };
 
 /* An entry that came before its receive. */
 struct arrival {
     struct arrival *next;
-    uint16_t flags;
-    uint16_t bytes;
+    unsigned flags;
+    size_t bytes;
     unsigned char data[TROUPE_TRANSFER_SMALL];
 };
 
@@ -53,7 +48,7 @@ struct troupe_mpi_packs {
     struct line **lines; /* a hash table of chains */
     size_t line_count, capacity;
     int64_t unmatched; /* synchronous sends not done */
-    unsigned char block[PACK_BYTES];
+    unsigned char block[TROUPE_PACK_BYTES];
     bool came; /* what the request was to receive, and is not taken */
     MPI_Status came_status;
 };
@@ -169,23 +164,19 @@ static void pack_send(struct troupe_mpi_transport *transport, int peer)
     packs->sending = pack;
 }
 
-static void entry_add(struct troupe_mpi_transport *transport, int peer, int tag, uint16_t flags,
-                      const void *data, size_t bytes)
+static void entry_add(struct troupe_mpi_transport *transport, int peer,
+                      const struct troupe_pack_entry *entry)
 {
     struct troupe_mpi_packs *packs = transport->packs;
-    if (packs->open[peer] && packs->open[peer]->bytes + ENTRY_HEADER + bytes > PACK_BYTES)
+    if (packs->open[peer] &&
+        packs->open[peer]->bytes + TROUPE_PACK_ENTRY + entry->bytes > TROUPE_PACK_BYTES)
         pack_send(transport, peer);
     if (!packs->open[peer]) {
         packs->open[peer] = pack_make(transport);
         packs->touched[packs->touched_count++] = peer;
     }
     struct pack *pack = packs->open[peer];
-    unsigned char *entry = pack->data + pack->bytes;
-    troupe_bytes_put_u64(entry,
-                         (uint64_t)(uint32_t)tag | (uint64_t)flags << 32 | (uint64_t)bytes << 48);
-    if (bytes > 0)
-        memcpy(entry + ENTRY_HEADER, data, bytes);
-    pack->bytes += ENTRY_HEADER + bytes;
+    pack->bytes = troupe_pack_put(pack->data, pack->bytes, entry);
     /* A peer may be noted twice, when its pack was full in between: there is room for that. */
     if (packs->touched_count >= 2 * transport->base.size)
         troupe_mpi_pack_flush(transport);
@@ -222,14 +213,33 @@ static int finish_sent(struct troupe_mpi_transport *transport)
     return 0;
 }
 
+/* Gives an entry to its receive. The callback may queue, but starts nothing. */
+static void match(struct troupe_mpi_transport *transport, struct troupe_transfer *receive,
+                  unsigned flags, const unsigned char *data, size_t bytes)
+{
+    enum troupe_status status = bytes > receive->bytes ? TROUPE_DATA_LOSS : TROUPE_OK;
+    size_t came = bytes < receive->bytes ? bytes : receive->bytes;
+    if (came > 0)
+        memcpy(receive->data, data, came);
+    if (flags & TROUPE_PACK_SYNCHRONOUS) {
+        struct troupe_pack_entry answer = {.tag = receive->tag, .flags = TROUPE_PACK_MATCHED};
+        entry_add(transport, receive->peer, &answer);
+    }
+    troupe_mpi_finish(transport, receive, status, came);
+}
+
 void troupe_mpi_pack_start(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
                            bool is_send)
 {
     struct troupe_mpi_packs *packs = transport->packs;
     int peer = transfer->peer, tag = transfer->tag;
     if (is_send) {
-        entry_add(transport, peer, tag, transfer->synchronous ? FLAG_SYNCHRONOUS : 0,
-                  transfer->data, transfer->bytes);
+        struct troupe_pack_entry entry = {.tag = tag,
+                                          .flags =
+                                              transfer->synchronous ? TROUPE_PACK_SYNCHRONOUS : 0,
+                                          .data = transfer->data,
+                                          .bytes = transfer->bytes};
+        entry_add(transport, peer, &entry);
         if (!transfer->synchronous) {
             troupe_mpi_finish(transport, transfer, TROUPE_OK, transfer->bytes);
             return;
@@ -249,26 +259,13 @@ void troupe_mpi_pack_start(struct troupe_mpi_transport *transport, struct troupe
         line->arrivals_end = &line->arrivals;
     arrival->next = packs->free_arrivals;
     packs->free_arrivals = arrival;
-    troupe_mpi_pack_match(transport, transfer, arrival->flags, arrival->data, arrival->bytes);
+    match(transport, transfer, arrival->flags, arrival->data, arrival->bytes);
 }
 
 /* ---- Receiving ---- */
 
-/* Gives an entry to its receive. The callback may queue, but starts nothing. */
-void troupe_mpi_pack_match(struct troupe_mpi_transport *transport, struct troupe_transfer *receive,
-                           uint16_t flags, const unsigned char *data, size_t bytes)
-{
-    enum troupe_status status = bytes > receive->bytes ? TROUPE_DATA_LOSS : TROUPE_OK;
-    size_t came = bytes < receive->bytes ? bytes : receive->bytes;
-    if (came > 0)
-        memcpy(receive->data, data, came);
-    if (flags & FLAG_SYNCHRONOUS)
-        entry_add(transport, receive->peer, receive->tag, FLAG_MATCHED, NULL, 0);
-    troupe_mpi_finish(transport, receive, status, came);
-}
-
-static void arrival_keep(struct troupe_mpi_transport *transport, struct line *line, uint16_t flags,
-                         const unsigned char *data, size_t bytes)
+static void arrival_keep(struct troupe_mpi_transport *transport, struct line *line,
+                         const struct troupe_pack_entry *entry)
 {
     struct troupe_mpi_packs *packs = transport->packs;
     struct arrival *arrival = packs->free_arrivals;
@@ -279,25 +276,24 @@ static void arrival_keep(struct troupe_mpi_transport *transport, struct line *li
     if (!arrival)
         give_up(transport, "memory for a small message", MPI_ERR_NO_MEM);
     arrival->next = NULL;
-    arrival->flags = flags;
-    arrival->bytes = (uint16_t)bytes;
-    memcpy(arrival->data, data, bytes);
+    arrival->flags = entry->flags;
+    arrival->bytes = entry->bytes;
+    memcpy(arrival->data, entry->data, entry->bytes);
     *line->arrivals_end = arrival;
     line->arrivals_end = &arrival->next;
 }
 
 /* False for an entry that nobody could have sent. */
-static bool take_entry(struct troupe_mpi_transport *transport, int from, int tag, uint16_t flags,
-                       const unsigned char *data, size_t bytes)
+static bool take_entry(struct troupe_mpi_transport *transport, int from,
+                       const struct troupe_pack_entry *entry)
 {
     struct troupe_mpi_packs *packs = transport->packs;
-    if (flags > FLAG_ALL || bytes > TROUPE_TRANSFER_SMALL || tag < 0 ||
-        tag >= transport->base.tag_limit)
+    if (entry->tag >= transport->base.tag_limit)
         return false;
-    struct line *line = line_of(transport, from, tag);
-    if (flags & FLAG_MATCHED) {
+    struct line *line = line_of(transport, from, entry->tag);
+    if (entry->flags & TROUPE_PACK_MATCHED) {
         struct troupe_transfer *send = transfer_take(&line->sends, &line->sends_end);
-        if (!send || bytes > 0)
+        if (!send)
             return false;
         packs->unmatched--;
         troupe_mpi_finish(transport, send, TROUPE_OK, send->bytes);
@@ -305,30 +301,22 @@ static bool take_entry(struct troupe_mpi_transport *transport, int from, int tag
     }
     struct troupe_transfer *receive = transfer_take(&line->receives, &line->receives_end);
     if (receive)
-        troupe_mpi_pack_match(transport, receive, flags, data, bytes);
+        match(transport, receive, entry->flags, entry->data, entry->bytes);
     else
-        arrival_keep(transport, line, flags, data, bytes);
+        arrival_keep(transport, line, entry);
     return true;
 }
 
 /* The number of entries; ends the job when the pack is malformed. */
 static int take_pack(struct troupe_mpi_transport *transport, int from, size_t count)
 {
-    const unsigned char *data = transport->packs->block;
+    struct troupe_pack_entry entry;
     size_t at = 0;
     int entries = 0;
-    bool is_right = true;
-    while (is_right && at + ENTRY_HEADER <= count) {
-        uint64_t header = troupe_bytes_get_u64(data + at);
-        size_t bytes = (size_t)(header >> 48);
-        at += ENTRY_HEADER;
-        is_right = bytes <= count - at &&
-                   take_entry(transport, from, (int)(uint32_t)header,
-                              (uint16_t)(header >> 32 & UINT16_MAX), data + at, bytes);
-        at += bytes;
-        entries++;
-    }
-    if (!is_right || at != count) {
+    for (; at < count; entries++) {
+        if (troupe_pack_get(transport->packs->block, count, &at, &entry) &&
+            take_entry(transport, from, &entry))
+            continue;
         troupe_log(TROUPE_LOG_ERROR, "rank %d sent a malformed pack of %zu bytes", from, count);
         transport->base.ops->abort(&transport->base, 3);
     }
@@ -337,8 +325,9 @@ static int take_pack(struct troupe_mpi_transport *transport, int from, size_t co
 
 static void post(struct troupe_mpi_transport *transport)
 {
-    int error = MPI_Irecv(transport->packs->block, PACK_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_PACK,
-                          transport->messages, &transport->requests[TROUPE_MPI_PACK_REQUEST]);
+    int error =
+        MPI_Irecv(transport->packs->block, TROUPE_PACK_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_PACK,
+                  transport->messages, &transport->requests[TROUPE_MPI_PACK_REQUEST]);
     if (error != MPI_SUCCESS)
         give_up(transport, "MPI_Irecv", error);
 }

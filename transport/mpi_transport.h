@@ -49,14 +49,12 @@ bool troupe_mpi_mail_is_empty(struct troupe_mpi_transport *transport);
 void troupe_mpi_mail_destroy(struct troupe_mpi_transport *transport);
 
 /* Small transfers. `create` wants room for its request; `start` may call the transfer's callback;
- * `match` gives a receive what came; `came` takes note that the request is done; `progress` handles
+ * `came` takes note that the request is done; `progress` handles
  * it and sends what is packed, as `flush` does alone; `release` forgets a peer's tag; `destroy`
  * ends what still waits. */
 TROUPE_MUST_USE enum troupe_status troupe_mpi_pack_create(struct troupe_mpi_transport *transport);
 void troupe_mpi_pack_start(struct troupe_mpi_transport *transport, struct troupe_transfer *transfer,
                            bool is_send);
-void troupe_mpi_pack_match(struct troupe_mpi_transport *transport, struct troupe_transfer *receive,
-                           uint16_t flags, const unsigned char *data, size_t bytes);
 void troupe_mpi_pack_came(struct troupe_mpi_transport *transport, const MPI_Status *status,
                           int error);
 int troupe_mpi_pack_progress(struct troupe_mpi_transport *transport);

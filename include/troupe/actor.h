@@ -48,6 +48,8 @@ TROUPE_API struct troupe_payload *troupe_firing_take_input(struct troupe_firing 
 /* True when an input is dead or the iteration has failed (only seen by actors that take dead
  * tokens). */
 TROUPE_API bool troupe_firing_is_dead(const struct troupe_firing *firing);
+/* The actor's context. */
+TROUPE_API void *troupe_firing_context(const struct troupe_firing *firing);
 /* Keeps the firing open after the behaviour returns; call it inside the behaviour, before
  * anything that may complete the firing. Returns a handle for complete. */
 TROUPE_API struct troupe_firing *troupe_firing_defer(struct troupe_firing *firing);
