@@ -3,17 +3,18 @@
  * one that waits does not keep away the one that it waits for. */
 #include "ops/kernels/queue.h"
 #include "ops/families.h"
+#include "ops/kernels/waiting.h"
 
 #define NO_GRADIENT "gradients do not flow through queues"
 
 static const struct troupe_kernel_row handle_kernels[] = {
-    {.device = "CPU", .compute = troupe_kernel_queue_handle}};
+    {.device = "CPU", .compute = troupe_kernel_state_handle}};
 
 /* A kernel that may wait. */
 #define WAITS(stem)                                                                                \
     {                                                                                              \
-        .device = "CPU", .compute = troupe_kernel_queue_##stem, .init = troupe_kernel_queue_init,  \
-        .fini = troupe_kernel_queue_fini, .release = troupe_kernel_queue_release                   \
+        .device = "CPU", .compute = troupe_kernel_queue_##stem, .init = troupe_waiting_init,       \
+        .fini = troupe_waiting_fini, .release = troupe_waiting_release                             \
     }
 static const struct troupe_kernel_row enqueue_kernels[] = {WAITS(enqueue)};
 static const struct troupe_kernel_row enqueue_many_kernels[] = {WAITS(enqueue_many)};
