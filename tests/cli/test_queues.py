@@ -169,6 +169,66 @@ class Queues(support.Case):
         self.assertIn("the queue's elements have 1 components: got 2",
                       self.fails(nodes, "--target", "put", status=2))
 
+    def accumulator(self, ranks, **attrs):
+        place = 1 if ranks > 1 else None
+        return [node("sum", "ConditionalAccumulator", device=place, dtype="float32", **attrs),
+                const("step", 0, dtype="int64"),
+                const("a", [1.0, 2.0], device=0 if ranks > 1 else None), const("b", [3.0, 6.0]),
+                node("put_a", "AccumulatorApplyGradient", "sum", "step", "a"),
+                node("put_b", "AccumulatorApplyGradient", "sum", "step", "b"),
+                const("two", 2, dtype="int32"),
+                node("take", "AccumulatorTakeGradient", "sum", "two", dtype="float32"),
+                node("left", "AccumulatorNumAccumulated", "sum", "^take")]
+
+    def test_an_accumulator(self):
+        for ranks in (0, 1, 2, 3):
+            for reduction, wanted in (("MEAN", [2.0, 4.0]), ("SUM", [4.0, 8.0])):
+                got = self.run_nodes(self.accumulator(ranks, reduction_type=reduction), "--fetch",
+                                     "take", "--fetch", "left", "--target", "put_a", "--target",
+                                     "put_b", ranks=ranks)
+                self.assertEqual(got, {"take": wanted, "left": 0})
+
+    def test_an_accumulator_drops_what_is_stale(self):
+        nodes = self.accumulator(0, shape=[2])
+        nodes += [const("one", 1, dtype="int32"), const("three", 3, dtype="int64"),
+                  node("set", "AccumulatorSetGlobalStep", "sum", "three"),
+                  node("stale", "AccumulatorApplyGradient", "sum", "step", "a", "^set"),
+                  node("count", "AccumulatorNumAccumulated", "sum", "^stale")]
+        self.assertEqual(self.run_nodes(nodes, "--fetch", "count"), {"count": 0})
+        self.assertIn('"num_required" is -2: wants 1 or more', self.fails(
+            nodes + [const("minus", -2, dtype="int32"),
+                     node("bad", "AccumulatorTakeGradient", "sum", "minus", dtype="float32")],
+            "--fetch", "bad", status=2))
+        self.assertIn("the gradient has shape [3]: the accumulator holds [2]", self.fails(
+            nodes + [const("c", [1.0, 2.0, 3.0]),
+                     node("bad", "AccumulatorApplyGradient", "sum", "step", "c")],
+            "--target", "bad", status=2))
+
+    def test_an_accumulator_that_gets_too_little(self):
+        for ranks in (0, 2):
+            messages = self.fails(self.accumulator(ranks), "--fetch", "take", "--target", "put_a",
+                                  ranks=ranks)
+            self.assertRegex(messages, r'deadlock: .*node "take" \(AccumulatorTakeGradient\)')
+
+    def test_a_mutex_guards_a_read_and_a_write(self):
+        # Each of 20 branches reads a queue of one number and puts one more in: together they
+        # would block or lose numbers without the lock.
+        for workers in ("1", "4"):
+            nodes = [node("lock", "MutexV2"), node("queue", "FIFOQueueV2", capacity=1, **TYPES),
+                     const("zero", 0.0), const("one", 1.0),
+                     node("start", "QueueEnqueueV2", "queue", "zero")]
+            for i in range(20):
+                nodes += [node(f"held{i}", "MutexLock", "lock"),
+                          node(f"old{i}", "QueueDequeueV2", "queue", f"^held{i}", **TYPES),
+                          node(f"new{i}", "AddV2", f"old{i}", "one"),
+                          node(f"put{i}", "QueueEnqueueV2", "queue", f"new{i}"),
+                          node(f"done{i}", "ConsumeMutexLock", f"held{i}", f"^put{i}")]
+            nodes += [node("all", "NoOp", *[f"^done{i}" for i in range(20)]),
+                      node("last", "QueueDequeueV2", "queue", "^all", **TYPES)]
+            got = self.run_nodes(nodes, "--fetch", "last", "--target", "start", "--steps", "5",
+                                 "--window", "1", "--workers", workers)
+            self.assertEqual(got, {"last": 20.0})
+
     def test_the_example(self):
         for ranks in (0, 1, 2, 3):
             got = self.result("run", "examples/queue_pipeline.json", ranks=ranks)
