@@ -229,6 +229,34 @@ class Queues(support.Case):
                                  "--window", "1", "--workers", workers)
             self.assertEqual(got, {"last": 20.0})
 
+    def test_a_barrier(self):
+        types = {"component_types": ["float32", "int32"]}
+        nodes = [node("barrier", "Barrier", **types),
+                 const("keys", ["x", "y", "z"], dtype="string"),
+                 const("some", ["z", "x"], dtype="string"),
+                 const("a", [1.0, 2.0, 3.0]), const("b", [30, 10], dtype="int32"),
+                 node("put_a", "BarrierInsertMany", "barrier", "keys", "a", component_index=0),
+                 node("put_b", "BarrierInsertMany", "barrier", "some", "b", "^put_a",
+                      component_index=1),
+                 const("two", 2, dtype="int32"),
+                 node("take", "BarrierTakeMany", "barrier", "two", **types),
+                 node("ready", "BarrierReadySize", "barrier", "^take"),
+                 node("left", "BarrierIncompleteSize", "barrier", "^take")]
+        got = self.run_nodes(nodes, "--fetch", "take:1", "--fetch", "take:2", "--fetch", "take:3",
+                             "--fetch", "ready", "--fetch", "left", "--target", "put_b")
+        self.assertEqual(got, {"take:1": ["z", "x"], "take:2": [3.0, 1.0], "take:3": [30, 10],
+                               "ready": 0, "left": 1})
+        again = nodes + [node("again", "BarrierInsertMany", "barrier", "keys", "a", "^put_a",
+                              component_index=0)]
+        self.assertIn('key "x" has component 0 already',
+                      self.fails(again, "--target", "again", status=2))
+        closed = nodes + [node("close", "BarrierClose", "barrier", "^put_a"),
+                          const("new", ["w"], dtype="string"), const("v", [1.0]),
+                          node("late", "BarrierInsertMany", "barrier", "new", "v", "^close",
+                               component_index=0)]
+        self.assertIn('the barrier is closed to new keys: "w"',
+                      self.fails(closed, "--target", "late"))
+
     def test_the_example(self):
         for ranks in (0, 1, 2, 3):
             got = self.result("run", "examples/queue_pipeline.json", ranks=ranks)
