@@ -32,6 +32,8 @@ extern const struct troupe_op troupe_ops_tensor_array[];
 extern const size_t troupe_ops_tensor_array_count;
 extern const struct troupe_op troupe_ops_queue[];
 extern const size_t troupe_ops_queue_count;
+extern const struct troupe_op troupe_ops_accumulator[];
+extern const size_t troupe_ops_accumulator_count;
 extern const struct troupe_op troupe_ops_data[];
 extern const size_t troupe_ops_data_count;
 extern const struct troupe_op troupe_ops_collective[];

@@ -3,17 +3,19 @@
  * one that waits does not keep away the one that it waits for. */
 #include "ops/kernels/queue.h"
 #include "ops/families.h"
+#include "ops/kernels/barrier.h"
+#include "ops/kernels/waiting.h"
 
 #define NO_GRADIENT "gradients do not flow through queues"
 
 static const struct troupe_kernel_row handle_kernels[] = {
-    {.device = "CPU", .compute = troupe_kernel_queue_handle}};
+    {.device = "CPU", .compute = troupe_kernel_state_handle}};
 
 /* A kernel that may wait. */
 #define WAITS(stem)                                                                                \
     {                                                                                              \
-        .device = "CPU", .compute = troupe_kernel_queue_##stem, .init = troupe_kernel_queue_init,  \
-        .fini = troupe_kernel_queue_fini, .release = troupe_kernel_queue_release                   \
+        .device = "CPU", .compute = troupe_kernel_queue_##stem, .init = troupe_waiting_init,       \
+        .fini = troupe_waiting_fini, .release = troupe_waiting_release                             \
     }
 static const struct troupe_kernel_row enqueue_kernels[] = {WAITS(enqueue)};
 static const struct troupe_kernel_row enqueue_many_kernels[] = {WAITS(enqueue_many)};
@@ -99,6 +101,33 @@ static enum troupe_status create_priority(const struct troupe_kernel *kernel,
     return status == TROUPE_OK ? troupe_queue_resource_create(kernel, &options, out) : status;
 }
 
+static enum troupe_status create_barrier(const struct troupe_kernel *kernel,
+                                         struct troupe_resource **out)
+{
+    struct troupe_queue_options options = {.order = TROUPE_QUEUE_FIFO};
+    enum troupe_status status = read_options(kernel, &options);
+    if (status == TROUPE_OK && options.components > TROUPE_QUEUE_COMPONENTS_MAX - 2)
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
+                                  "\"component_types\" has %d entries: wants at most %d",
+                                  options.components, TROUPE_QUEUE_COMPONENTS_MAX - 2);
+    return status == TROUPE_OK ? troupe_barrier_create(kernel, &options, out) : status;
+}
+
+static const struct troupe_kernel_row insert_kernels[] = {
+    {.device = "CPU", .compute = troupe_kernel_barrier_insert}};
+static const struct troupe_kernel_row barrier_take_kernels[] = {
+    {.device = "CPU",
+     .compute = troupe_kernel_barrier_take,
+     .init = troupe_waiting_init,
+     .fini = troupe_waiting_fini,
+     .release = troupe_waiting_release}};
+static const struct troupe_kernel_row barrier_close_kernels[] = {
+    {.device = "CPU", .compute = troupe_kernel_barrier_close}};
+static const struct troupe_kernel_row ready_kernels[] = {
+    {.device = "CPU", .compute = troupe_kernel_barrier_ready}};
+static const struct troupe_kernel_row incomplete_kernels[] = {
+    {.device = "CPU", .compute = troupe_kernel_barrier_incomplete}};
+
 #define NAMES "container: string = ''; shared_name: string = ''"
 #define SHAPES                                                                                     \
     "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; " NAMES
@@ -155,5 +184,25 @@ const struct troupe_op troupe_ops_queue[] = {
             size_kernels),
     OP_ROWS("QueueIsClosed", "Whether the queue is closed.", "", "is_closed: bool", "", scalar,
             is_closed_kernels),
+    QUEUE_ROW("Barrier", "Elements with keys, whose components come one by one.", "",
+              create_barrier),
+    OP_ROW("BarrierInsertMany",
+           "Gives one component to each of the elements with these keys; an element that has all "
+           "components is ready.",
+           ", keys: string, values: T", "", "T: type; component_index: int >= 0", none,
+           insert_kernels),
+    OP_ROW("BarrierTakeMany",
+           "Takes num_elements ready elements: when their keys first came, the keys, the "
+           "components; waits for them.",
+           ", num_elements: int32", "indices: int64, keys: string, values: component_types",
+           "component_types: list(type) >= 1; allow_small_batch: bool = false; "
+           "wait_for_incomplete: bool = false; timeout_ms: int = -1",
+           unknown, barrier_take_kernels),
+    OP_ROW("BarrierClose", "Takes no new keys; what is begun may still be completed.", "", "",
+           "cancel_pending_enqueues: bool = false", none, barrier_close_kernels),
+    OP_ROW("BarrierReadySize", "How many elements are ready.", "", "size: int32", "", scalar,
+           ready_kernels),
+    OP_ROW("BarrierIncompleteSize", "How many elements lack components.", "", "size: int32", "",
+           scalar, incomplete_kernels),
 };
 const size_t troupe_ops_queue_count = sizeof(troupe_ops_queue) / sizeof(troupe_ops_queue[0]);

@@ -31,6 +31,7 @@ static const struct family families[] = {
     {troupe_ops_list, &troupe_ops_list_count},
     {troupe_ops_tensor_array, &troupe_ops_tensor_array_count},
     {troupe_ops_queue, &troupe_ops_queue_count},
+    {troupe_ops_accumulator, &troupe_ops_accumulator_count},
     {troupe_ops_data, &troupe_ops_data_count},
     {troupe_ops_collective, &troupe_ops_collective_count},
     {NULL, NULL},

@@ -7,92 +7,33 @@
 #include "base/memory.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/shapes.h"
+#include "ops/kernels/waiting.h"
 #include "ops/tensor.h"
 
-struct queue_resource {
-    struct troupe_resource resource; /* first */
-    struct troupe_queue *queue;
-};
-
-/* The queue that a node's firings wait in, counted: of a plan it is always the same. */
-struct queue_op {
-    pthread_mutex_t lock;
-    struct troupe_queue *queue;
-};
-
 /* ---- State ---- */
-
-static void resource_destroy(struct troupe_resource *resource)
-{
-    struct queue_resource *self = troupe_container_of(resource, struct queue_resource, resource);
-    troupe_payload_unref(troupe_queue_payload(self->queue));
-    free(self);
-}
 
 enum troupe_status troupe_queue_resource_create(const struct troupe_kernel *kernel,
                                                 const struct troupe_queue_options *options,
                                                 struct troupe_resource **out)
 {
-    struct queue_resource *self = troupe_calloc(1, sizeof(*self));
-    if (!self)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    self->resource.destroy = resource_destroy;
-    enum troupe_status status = troupe_queue_create(kernel->name, options, &self->queue);
-    if (status != TROUPE_OK) {
-        free(self);
-        return status;
-    }
-    *out = &self->resource;
-    return TROUPE_OK;
-}
-
-enum troupe_status troupe_kernel_queue_handle(struct troupe_kernel_call *call)
-{
-    struct queue_resource *self =
-        troupe_container_of(call->kernel->own_resource, struct queue_resource, resource);
-    struct troupe_payload *payload = troupe_queue_payload(self->queue);
-    struct troupe_tensor *handle;
-    enum troupe_status status = troupe_call_output(call, 0, 0, NULL, &handle);
+    struct troupe_queue *queue;
+    enum troupe_status status = troupe_queue_create(kernel->name, options, &queue);
     if (status != TROUPE_OK)
         return status;
-    troupe_payload_ref(payload, 1);
-    *(struct troupe_payload **)troupe_tensor_data_mutable(handle) = payload;
-    return TROUPE_OK;
+    *out = troupe_counted_resource(troupe_queue_payload(queue));
+    return *out ? TROUPE_OK : TROUPE_RESOURCE_EXHAUSTED;
 }
 
-enum troupe_status troupe_kernel_queue_init(struct troupe_kernel *kernel)
+static void release(struct troupe_payload *state, const struct troupe_kernel *kernel,
+                    uint64_t first)
 {
-    struct queue_op *op = troupe_calloc(1, sizeof(*op));
-    if (!op)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    pthread_mutex_init(&op->lock, NULL);
-    kernel->state = op;
-    return TROUPE_OK;
-}
-
-void troupe_kernel_queue_fini(struct troupe_kernel *kernel)
-{
-    struct queue_op *op = kernel->state;
-    if (op->queue)
-        troupe_payload_unref(troupe_queue_payload(op->queue));
-    pthread_mutex_destroy(&op->lock);
-    free(op);
-}
-
-void troupe_kernel_queue_release(struct troupe_kernel *kernel, uint64_t first)
-{
-    struct queue_op *op = kernel->state;
-    pthread_mutex_lock(&op->lock);
-    struct troupe_queue *queue = op->queue;
-    pthread_mutex_unlock(&op->lock);
-    if (queue)
-        troupe_queue_release(queue, kernel, first);
+    troupe_queue_release(troupe_queue_of(state), kernel, first);
 }
 
 static enum troupe_status find_queue(const struct troupe_kernel_call *call,
                                      struct troupe_queue **out)
 {
-    *out = troupe_queue_of(*(struct troupe_payload *const *)troupe_tensor_data(call->inputs[0]));
+    *out = troupe_queue_of(troupe_call_state(call));
     if (*out)
         return TROUPE_OK;
     return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "\"handle\" names no queue");
@@ -102,19 +43,10 @@ static enum troupe_status find_queue(const struct troupe_kernel_call *call,
 static enum troupe_status enter_queue(const struct troupe_kernel_call *call,
                                       struct troupe_queue **out)
 {
-    struct queue_op *op = call->kernel->state;
     enum troupe_status status = find_queue(call, out);
-    if (status != TROUPE_OK)
-        return status;
-    pthread_mutex_lock(&op->lock);
-    if (op->queue != *out) {
-        if (op->queue)
-            troupe_payload_unref(troupe_queue_payload(op->queue));
-        troupe_payload_ref(troupe_queue_payload(*out), 1);
-        op->queue = *out;
-    }
-    pthread_mutex_unlock(&op->lock);
-    return TROUPE_OK;
+    if (status == TROUPE_OK)
+        troupe_waiting_enter(call->kernel, troupe_queue_payload(*out), release);
+    return status;
 }
 
 /* ---- Putting in ---- */

@@ -10,7 +10,6 @@ troupe_queue_resource_create(const struct troupe_kernel *kernel,
                              const struct troupe_queue_options *options,
                              struct troupe_resource **out);
 
-troupe_compute_fn troupe_kernel_queue_handle;
 troupe_compute_fn troupe_kernel_queue_enqueue;
 troupe_compute_fn troupe_kernel_queue_enqueue_many;
 troupe_compute_fn troupe_kernel_queue_dequeue;
@@ -19,10 +18,5 @@ troupe_compute_fn troupe_kernel_queue_dequeue_up_to;
 troupe_compute_fn troupe_kernel_queue_close;
 troupe_compute_fn troupe_kernel_queue_size;
 troupe_compute_fn troupe_kernel_queue_is_closed;
-
-/* Of the kernels that may wait: which queue, for `release`. */
-TROUPE_MUST_USE enum troupe_status troupe_kernel_queue_init(struct troupe_kernel *kernel);
-void troupe_kernel_queue_fini(struct troupe_kernel *kernel);
-void troupe_kernel_queue_release(struct troupe_kernel *kernel, uint64_t first);
 
 #endif

@@ -256,6 +256,26 @@ void troupe_queue_dequeue(struct troupe_queue *queue, const struct troupe_deferr
     waiters_finish(queue, &over);
 }
 
+enum troupe_status troupe_queue_put(struct troupe_queue *queue, struct troupe_queue_row *row)
+{
+    enum troupe_status status = TROUPE_OK;
+    struct waiters over;
+    waiters_init(&over);
+    pthread_mutex_lock(&queue->lock);
+    row->number = queue->brought++;
+    if (queue->is_closed)
+        status = troupe_status_fail(TROUPE_CANCELLED, "queue \"%s\" is closed", queue->name);
+    else if (!troupe_queue_rows_put(&queue->rows, queue->options.order, row))
+        status = TROUPE_RESOURCE_EXHAUSTED;
+    else
+        settle_locked(queue, &over);
+    pthread_mutex_unlock(&queue->lock);
+    if (status != TROUPE_OK)
+        troupe_queue_row_free(row, queue->options.components);
+    waiters_finish(queue, &over);
+    return status;
+}
+
 void troupe_queue_close(struct troupe_queue *queue, bool cancels)
 {
     struct waiters over;

@@ -57,6 +57,10 @@ void troupe_queue_enqueue(struct troupe_queue *queue, const struct troupe_deferr
                           struct troupe_queue_row **rows, int64_t count);
 void troupe_queue_dequeue(struct troupe_queue *queue, const struct troupe_deferred *deferred,
                           int64_t count, bool stacks, bool up_to);
+/* Puts a row in, which it takes, into a queue without a limit. CANCELLED: the queue is closed;
+ * RESOURCE_EXHAUSTED. */
+TROUPE_MUST_USE enum troupe_status troupe_queue_put(struct troupe_queue *queue,
+                                                    struct troupe_queue_row *row);
 /* No element goes in any more; with `cancels` none that waits for room either. */
 void troupe_queue_close(struct troupe_queue *queue, bool cancels);
 int64_t troupe_queue_size(struct troupe_queue *queue);
