@@ -76,11 +76,11 @@ static enum troupe_status read_part(const char *text, size_t length, double *val
             values[i] = value;
             return TROUPE_OK;
         }
-        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "sim: \"%.*s\": %s wants %s",
-                                  (int)length, text, row->name, row->wants);
+        return troupe_status_fail(TROUPE_INVALID_ARGUMENT, "\"%.*s\": %s wants %s", (int)length,
+                                  text, row->name, row->wants);
     }
     return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                              "sim: no option \"%.*s\": there are latency, bandwidth, delays and "
+                              "no option \"%.*s\": there are latency, bandwidth, delays and "
                               "memory",
                               (int)name, text);
 }
@@ -92,7 +92,7 @@ enum troupe_status troupe_sim_options_parse(const char *text, struct troupe_sim_
     if (!read_quantity(text, length, no_units, &count) || count < 1 || count > TROUPE_SIM_MAX ||
         memchr(text, '.', length))
         return troupe_status_fail(TROUPE_INVALID_ARGUMENT,
-                                  "sim: \"%s\" wants the number of devices first, from 1 to %d, as "
+                                  "\"%s\" wants the number of devices first, from 1 to %d, as "
                                   "in 2,latency=10us,bandwidth=1GB/s,delays=7,memory=64MB",
                                   text, TROUPE_SIM_MAX);
     for (text += length; *text; text += length) {
