@@ -39,6 +39,7 @@ struct troupe_arguments {
     int64_t steps;        /* -1: not given */
     const char *strategy; /* NULL: not given */
     const char *format;
+    const char *sim;            /* NULL: not given */
     int workers, window, ranks; /* 0: not given */
     int runs, work_ns;          /* 0: not given */
     const char *graph;          /* of a benchmark; NULL: not given */
@@ -68,6 +69,7 @@ enum troupe_option_id {
     TROUPE_OPTION_STRATEGY,
     TROUPE_OPTION_RANKS,
     TROUPE_OPTION_FORMAT,
+    TROUPE_OPTION_SIM,
     TROUPE_OPTION_WORKERS,
     TROUPE_OPTION_WINDOW,
     TROUPE_OPTION_SEED,

@@ -23,6 +23,6 @@ const struct troupe_command troupe_command_info = {
     .operand = "",
     .operand_required = false,
     .summary = "print version, MPI, BLAS, workers and what the build has",
-    .accepts = 1u << TROUPE_OPTION_WORKERS | 1u << TROUPE_OPTION_LOG,
+    .accepts = 1u << TROUPE_OPTION_WORKERS | 1u << TROUPE_OPTION_LOG | 1u << TROUPE_OPTION_SIM,
     .run = command_info,
 };

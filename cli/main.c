@@ -79,6 +79,16 @@ static void hold_standard_streams(void)
             (void)!open("/dev/null", stream == 2 ? O_WRONLY : O_RDONLY);
 }
 
+/* Wrong usage is every rank's, and rank 0 says it; what one rank alone lacks ends the job. */
+static int sim_failed(struct troupe_runtime *runtime, enum troupe_status status)
+{
+    if (status == TROUPE_INVALID_ARGUMENT)
+        return troupe_fail(runtime, troupe_status_prefix(status, "--sim: "));
+    fprintf(stderr, "troupe: rank %d: %s\n", troupe_runtime_rank(runtime), troupe_status_message());
+    troupe_runtime_abort(runtime, troupe_exit_status(status));
+    return troupe_exit_status(status);
+}
+
 static int run_command(struct troupe_runtime *runtime, const struct troupe_arguments *arguments)
 {
     bool first = troupe_runtime_rank(runtime) == 0;
@@ -92,6 +102,11 @@ static int run_command(struct troupe_runtime *runtime, const struct troupe_argum
         if (first)
             troupe_help_print(arguments->command);
         return TROUPE_EXIT_DONE;
+    }
+    if (arguments->sim != NULL) {
+        enum troupe_status status = troupe_runtime_add_sim(runtime, arguments->sim);
+        if (status != TROUPE_OK)
+            return sim_failed(runtime, status);
     }
     return arguments->command->run(runtime, arguments);
 }

@@ -31,6 +31,8 @@ static const struct option_row option_rows[TROUPE_OPTION_COUNT] = {
     [TROUPE_OPTION_STRATEGY] = {"strategy", "SPEC", "\"data-parallel\", or \"none\""},
     [TROUPE_OPTION_RANKS] = {"ranks", "N", "plan for N ranks"},
     [TROUPE_OPTION_FORMAT] = {"format", "FORMAT", "how to print"},
+    [TROUPE_OPTION_SIM] = {"sim", "N[,NAME=VALUE...]",
+                           "simulated devices of each rank: SIM:0, SIM:1, ..."},
     [TROUPE_OPTION_WORKERS] = {"workers", "N", "workers of each rank"},
     [TROUPE_OPTION_WINDOW] = {"window", "N", "steps in flight"},
     [TROUPE_OPTION_SEED] = {"seed", "N", "seed of random numbers and shuffles, from 1"},
@@ -231,6 +233,9 @@ static enum troupe_status read_option(int id, const char *text, struct troupe_ar
         return TROUPE_OK;
     case TROUPE_OPTION_FORMAT:
         arguments->format = text;
+        return TROUPE_OK;
+    case TROUPE_OPTION_SIM:
+        arguments->sim = text;
         return TROUPE_OK;
     case TROUPE_OPTION_RANKS:
         return read_int(id, text, 1 << 20, &arguments->ranks);

@@ -232,6 +232,6 @@ const struct troupe_command troupe_command_run = {
                1u << TROUPE_OPTION_STEPS | 1u << TROUPE_OPTION_STRATEGY |
                1u << TROUPE_OPTION_WORKERS | 1u << TROUPE_OPTION_WINDOW | 1u << TROUPE_OPTION_SEED |
                1u << TROUPE_OPTION_TIMEOUT | 1u << TROUPE_OPTION_WATCHDOG |
-               1u << TROUPE_OPTION_PROGRESS | 1u << TROUPE_OPTION_LOG,
+               1u << TROUPE_OPTION_PROGRESS | 1u << TROUPE_OPTION_LOG | 1u << TROUPE_OPTION_SIM,
     .run = command_run,
 };

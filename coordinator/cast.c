@@ -103,6 +103,8 @@ static enum troupe_status add_node(struct troupe_caster *caster, int number)
     if (troupe_node_is_all_reduce(node))
         status = troupe_all_reduce_part_create(caster->plan, number, all_reduce_tag(caster, number),
                                                &part, &spec);
+    else if (node->accelerator > 0)
+        status = troupe_sim_part_create(caster->plan, number, &part, &spec);
     else
         status = troupe_kernel_part_create(caster->plan, number, &part, &spec);
     if (status != TROUPE_OK)
@@ -188,14 +190,24 @@ void troupe_cast_source(const struct troupe_caster *caster, struct troupe_value 
     }
 }
 
+/* As troupe_cast_connect, for an actor that works in the memory of an accelerator. */
+static enum troupe_status connect_in(struct troupe_caster *caster, int frame,
+                                     struct troupe_value value, int memory, int to, int to_port)
+{
+    int from, from_port;
+    enum troupe_status status =
+        troupe_cast_source_in(caster, frame, value, memory, &from, &from_port);
+    if (status != TROUPE_OK)
+        return status;
+    return troupe_stage_connect(caster->frames[frame].stage, from, from_port, to, to_port, 0);
+}
+
 enum troupe_status troupe_cast_connect(struct troupe_caster *caster, int frame,
                                        struct troupe_value value, int to, int to_port)
 {
-    int from, from_port;
-    troupe_cast_source(caster, value, &from, &from_port);
     if (to_port < 0)
-        from_port = -1;
-    return troupe_stage_connect(caster->frames[frame].stage, from, from_port, to, to_port, 0);
+        value.port = -1;
+    return connect_in(caster, frame, value, 0, to, to_port);
 }
 
 static enum troupe_status add_send(struct troupe_caster *caster, int number, bool paces)
@@ -242,7 +254,7 @@ static enum troupe_status connect_node(struct troupe_caster *caster, int number)
     enum troupe_status status = TROUPE_OK;
     for (int i = 0; i < node->input_count && status == TROUPE_OK; i++) {
         if (!troupe_node_input_is_ref(node, i)) {
-            status = troupe_cast_connect(caster, frame, node->inputs[i], actor, port++);
+            status = connect_in(caster, frame, node->inputs[i], node->accelerator, actor, port++);
             continue;
         }
         int owner = troupe_node_ref_owner(caster->graph, number, i);
@@ -384,5 +396,7 @@ enum troupe_status troupe_plan_cast(struct troupe_plan *plan)
     free(caster.last_update);
     free(caster.reader);
     free(caster.height);
+    free(caster.first_copy);
+    free(caster.copies);
     return status;
 }

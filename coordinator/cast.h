@@ -21,6 +21,15 @@ struct troupe_cast_frame {
     int order_count, order_capacity;
 };
 
+/* A value copied into another memory for users in a frame. */
+struct troupe_cast_copy {
+    struct troupe_value value;
+    int frame;
+    int memory; /* of this accelerator; 0: of the host */
+    int actor;
+    int next; /* of the same node; -1: none */
+};
+
 struct troupe_caster {
     struct troupe_plan *plan;
     const struct troupe_graph *graph;
@@ -32,17 +41,26 @@ struct troupe_caster {
     int *actor_of_crossing; /* the Receive here, -1 */
     int *first_update;      /* in the root, of the variable with this node number */
     int *last_update;
-    int *reader; /* of the variable with this node number: its actor */
-    int *height; /* of a node: the longest way from it to an end of the plan, in nodes */
+    int *reader;     /* of the variable with this node number: its actor */
+    int *height;     /* of a node: the longest way from it to an end of the plan, in nodes */
+    int *first_copy; /* by node number, -1: none; NULL: no copies at all */
+    struct troupe_cast_copy *copies;
+    int copy_count, copy_capacity;
 };
 
-/* cast.c: an edge of distance 0 into an actor of `frame` from where a value comes from. Where that
- * is, in the frame of the value's users. */
+/* cast.c: an edge of distance 0 into an actor of `frame`, which works in the host's memory, from
+ * where a value comes from. Where that is, in the frame of the value's users. */
 TROUPE_MUST_USE enum troupe_status troupe_cast_connect(struct troupe_caster *caster, int frame,
                                                        struct troupe_value value, int to,
                                                        int to_port);
 void troupe_cast_source(const struct troupe_caster *caster, struct troupe_value value, int *actor,
                         int *port);
+
+/* cast_copies.c: as troupe_cast_source, for users in `frame` who want the value in the memory of an
+ * accelerator (0: of the host): adds the actor that copies it there unless it is there. */
+TROUPE_MUST_USE enum troupe_status troupe_cast_source_in(struct troupe_caster *caster, int frame,
+                                                         struct troupe_value value, int memory,
+                                                         int *actor, int *port);
 
 /* cast_frames.c: makes the stages of this rank's frames, before any actor is added; adds their own
  * actors; connects the frames; casts the stages. A node at the head of a loop has its own actor and

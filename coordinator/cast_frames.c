@@ -244,9 +244,11 @@ static enum troupe_status connect_head(struct troupe_caster *caster, int number,
     int next = node->inputs[merge->next_input].node;
     int enter = node->inputs[merge->enter_input].node;
     int head = caster->actor_of_node[merge->node], from, from_port;
-    troupe_cast_source(caster, (struct troupe_value){next, 0}, &from, &from_port);
     enum troupe_status status =
-        troupe_stage_connect_loop(stage, from, from_port, head, 0, caster->number_of_node[enter]);
+        troupe_cast_source_in(caster, number, (struct troupe_value){next, 0}, 0, &from, &from_port);
+    if (status == TROUPE_OK)
+        status = troupe_stage_connect_loop(stage, from, from_port, head, 0,
+                                           caster->number_of_node[enter]);
     const struct troupe_node *next_node = &caster->graph->nodes[next];
     for (int i = 0; i < next_node->control_count && status == TROUPE_OK; i++) {
         troupe_cast_source(caster, (struct troupe_value){next_node->controls[i], -1}, &from,

@@ -20,7 +20,10 @@ char *troupe_runtime_describe(const struct troupe_runtime *runtime)
     troupe_text_addf(&text, "progress: %s\n",
                      transport->main_thread_only ? "by the main thread" : "by idle workers");
     troupe_text_addf(&text, "blas: %s\n", openblas_get_config());
-    troupe_text_add(&text, "devices: CPU:0\n");
+    troupe_text_add(&text, "devices: CPU:0");
+    for (int i = 0; i < runtime->accelerators.table.count; i++)
+        troupe_text_addf(&text, ", %s", runtime->accelerators.table.devices[i]->name);
+    troupe_text_add(&text, "\n");
 #ifdef TROUPE_HAVE_HWLOC
     troupe_text_add(&text, "hwloc: yes\n");
 #else

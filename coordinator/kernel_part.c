@@ -104,6 +104,12 @@ static void kernel_part_destroy(struct troupe_plan_part *part)
     free(self);
 }
 
+struct troupe_kernel *troupe_kernel_part_kernel(struct troupe_plan_part *part)
+{
+    struct kernel_part *self = (struct kernel_part *)(void *)part;
+    return &self->kernel;
+}
+
 void troupe_kernel_describe(const struct troupe_graph *graph, int number,
                             struct troupe_kernel *kernel)
 {

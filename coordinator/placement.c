@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "coordinator/accelerator.h"
 #include "coordinator/partition.h"
 #include "graph/sections.h"
 #include "graph/splice.h"
@@ -14,6 +15,7 @@
 struct placer {
     struct troupe_graph *graph;
     int ranks;
+    const struct troupe_device_table *devices;
     const bool *keep;
     int *parent;                      /* union-find */
     struct troupe_device_spec *specs; /* of a group, at its root */
@@ -86,11 +88,9 @@ static enum troupe_status check_spec(const struct placer *placer, int node,
     const char *job = spec->job[0] ? spec->job : longest_job(placer);
     int tasks = task_count(placer, job);
     char why[256];
-    if (spec->type[0] && strcmp(spec->type, "CPU") != 0)
-        snprintf(why, sizeof(why), "every rank has CPU:0 and no %s", spec->type);
-    else if (spec->index > 0)
-        snprintf(why, sizeof(why), "every rank has CPU:0 alone");
-    else if (spec->job[0] && tasks == 0)
+    if (!troupe_node_accelerate(placer->graph, node, spec, placer->devices, why, sizeof(why)))
+        return unsatisfiable(placer, node, why);
+    if (spec->job[0] && tasks == 0)
         snprintf(why, sizeof(why), "the cluster has no job \"%s\"", job);
     else if (spec->task >= tasks && tasks > 0)
         snprintf(why, sizeof(why), "the cluster has %s tasks 0 to %d", job, tasks - 1);
@@ -116,6 +116,9 @@ static enum troupe_status read_constraints(struct placer *placer)
             status = check_spec(placer, i, &placer->specs[i]);
         if (status != TROUPE_OK)
             return status;
+        /* Nodes of the same state are on one rank; the device is each node's own. */
+        placer->specs[i].type[0] = '\0';
+        placer->specs[i].index = -1;
     }
     return TROUPE_OK;
 }
@@ -309,10 +312,11 @@ static enum troupe_status place_all(struct placer *placer)
     return status;
 }
 
-enum troupe_status troupe_place(struct troupe_graph *graph, int ranks, const bool *keep)
+enum troupe_status troupe_place(struct troupe_graph *graph, int ranks,
+                                const struct troupe_device_table *devices, const bool *keep)
 {
     size_t count = (size_t)graph->node_count + 1;
-    struct placer placer = {.graph = graph, .ranks = ranks, .keep = keep};
+    struct placer placer = {.graph = graph, .ranks = ranks, .devices = devices, .keep = keep};
     placer.parent = troupe_calloc(count, sizeof(int));
     placer.specs = troupe_calloc(count, sizeof(*placer.specs));
     placer.named = troupe_calloc(count, sizeof(int));

@@ -97,6 +97,16 @@ troupe_plan_add(struct troupe_plan *plan, struct troupe_stage *stage, struct tro
 TROUPE_MUST_USE enum troupe_status troupe_kernel_part_create(struct troupe_plan *plan, int node,
                                                              struct troupe_plan_part **out,
                                                              struct troupe_actor_spec *spec);
+/* As a kernel part, on the simulated accelerator of the node. */
+TROUPE_MUST_USE enum troupe_status troupe_sim_part_create(struct troupe_plan *plan, int node,
+                                                          struct troupe_plan_part **out,
+                                                          struct troupe_actor_spec *spec);
+/* Copies a value of a node from the memory of accelerator `from` to that of `to` (0: the host's);
+ * fills in the counts too. */
+TROUPE_MUST_USE enum troupe_status troupe_copy_part_create(struct troupe_plan *plan, int node,
+                                                           int from, int to,
+                                                           struct troupe_plan_part **out,
+                                                           struct troupe_actor_spec *spec);
 TROUPE_MUST_USE enum troupe_status troupe_feed_part_create(struct troupe_plan *plan, int feed,
                                                            struct troupe_plan_part **out,
                                                            struct troupe_actor_spec *spec);
@@ -131,6 +141,8 @@ TROUPE_MUST_USE enum troupe_status troupe_goes_on_part_create(struct troupe_plan
 TROUPE_MUST_USE enum troupe_status troupe_frame_part_create(struct troupe_plan *plan, int loop_cond,
                                                             struct troupe_plan_part **out);
 
+/* The kernel of a kernel part. */
+struct troupe_kernel *troupe_kernel_part_kernel(struct troupe_plan_part *part);
 /* Fills in a kernel for a node (its arrays borrow from the graph). */
 void troupe_kernel_describe(const struct troupe_graph *graph, int number,
                             struct troupe_kernel *kernel);

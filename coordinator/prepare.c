@@ -78,6 +78,7 @@ static enum troupe_status infer_from(struct troupe_graph *graph, int first)
 }
 
 enum troupe_status troupe_graph_prepare(struct troupe_graph *graph, const char *strategy, int ranks,
+                                        const struct troupe_device_table *devices,
                                         const char **used)
 {
     if (!strategy)
@@ -100,7 +101,7 @@ enum troupe_status troupe_graph_prepare(struct troupe_graph *graph, const char *
         return TROUPE_RESOURCE_EXHAUSTED;
     memset(keep, 1, (size_t)graph->node_count * sizeof(bool));
     if (status == TROUPE_OK)
-        status = troupe_place(graph, ranks, keep);
+        status = troupe_place(graph, ranks, devices, keep);
     free(keep);
     if (status == TROUPE_OK)
         *used = strategy;

@@ -203,8 +203,10 @@ static char *root_cause(const struct troupe_plan_part *part, const char *message
     if (node < 0)
         return troupe_asprintf("rank %d: %s", rank, message);
     char text[TROUPE_NODE_TEXT_MAX];
-    return troupe_asprintf("%s on rank %d, device CPU:0: %s",
-                           troupe_node_describe(session->graph, node, text), rank, message);
+    char device[24];
+    return troupe_asprintf(
+        "%s on rank %d, device %s: %s", troupe_node_describe(session->graph, node, text), rank,
+        troupe_node_device_name(&session->graph->nodes[node], device, sizeof(device)), message);
 }
 
 void troupe_run_failed(void *context, uint64_t iteration, void *actor_context,

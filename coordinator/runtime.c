@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "devices/sim.h"
 #include "troupe/log.h"
 #include "troupe/version.h"
 
@@ -97,11 +98,31 @@ enum troupe_status troupe_runtime_launch(int *argc, char ***argv, int workers,
     return TROUPE_OK;
 }
 
+enum troupe_status troupe_runtime_add_sim(struct troupe_runtime *runtime, const char *spec)
+{
+    struct troupe_sim_options options;
+    struct troupe_accelerators accelerators = {0};
+    if (runtime->session || runtime->accelerators.table.count > 0)
+        return troupe_status_fail(TROUPE_FAILED_PRECONDITION,
+                                  "simulated devices are added once, before a session is opened");
+    enum troupe_status status = troupe_sim_options_parse(spec, &options);
+    if (status == TROUPE_OK)
+        status = troupe_sim_add_all(&options, &accelerators.table);
+    if (status == TROUPE_OK)
+        status = troupe_accelerators_open(&accelerators);
+    if (status == TROUPE_OK)
+        runtime->accelerators = accelerators;
+    else
+        troupe_accelerators_fini(&accelerators);
+    return status;
+}
+
 void troupe_runtime_destroy(struct troupe_runtime *runtime)
 {
     if (!runtime)
         return;
     bool owns_mpi = runtime->owns_mpi;
+    troupe_accelerators_fini(&runtime->accelerators); /* their threads may still wake the pool */
     troupe_pool_destroy(runtime->pool);
     runtime->pool = NULL; /* messages may still come while the transport ends */
     runtime->transport->ops->destroy(runtime->transport);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/accelerator.h"
 #include "scheduler/scheduler.h"
 #include "transport/transport.h"
 #include "troupe/runtime.h"
@@ -26,6 +27,7 @@ struct troupe_letter {
 struct troupe_runtime {
     struct troupe_transport *transport;
     struct troupe_pool *pool;
+    struct troupe_accelerators accelerators;
     bool owns_mpi;
     int next_tag;    /* tags are handed out densely, the same on every rank */
     uint64_t runs;   /* so far, over all sessions, the same on every rank */

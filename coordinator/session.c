@@ -98,7 +98,8 @@ static enum troupe_status load(struct troupe_session *session, const struct open
     session->window = opening->window;
     const char *used;
     status = troupe_graph_prepare(session->graph, opening->strategy[0] ? opening->strategy : NULL,
-                                  session->runtime->transport->size, &used);
+                                  session->runtime->transport->size,
+                                  &session->runtime->accelerators.table, &used);
     if (status != TROUPE_OK)
         return status;
     session->strategy = troupe_strdup(used);

@@ -119,10 +119,11 @@ void troupe_session_free_loops(struct troupe_session *session);
 #define TROUPE_INIT_NODE "init/variables"
 
 /* prepare.c: `train`, strategy, initialisers, inference and placement of a loaded graph: all that
- * comes between loading and plans. `strategy` NULL: the file's. *used is its name (static or of
- * the graph). */
+ * comes between loading and plans. `strategy` NULL: the file's. `devices` as of troupe_place. *used
+ * is the strategy's name (static or of the graph). */
 TROUPE_MUST_USE enum troupe_status troupe_graph_prepare(struct troupe_graph *graph,
                                                         const char *strategy, int ranks,
+                                                        const struct troupe_device_table *devices,
                                                         const char **used);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "coordinator/accelerator.h"
 #include "coordinator/partition.h"
 #include "coordinator/session.h"
 #include "graph/file.h"
@@ -26,7 +27,7 @@ static enum troupe_status load_prepared(const char *path, const char *strategy, 
     if (closed != TROUPE_OK || status != TROUPE_OK)
         return closed != TROUPE_OK ? closed : status;
     const char *used;
-    status = troupe_graph_prepare(graph, strategy, ranks, &used);
+    status = troupe_graph_prepare(graph, strategy, ranks, NULL, &used);
     if (status != TROUPE_OK) {
         troupe_graph_destroy(graph);
         return status;
@@ -173,9 +174,10 @@ static json_t *node_json(const struct troupe_graph *graph, const struct troupe_n
                               json_pack("{s:s, s:o}", "dtype",
                                         troupe_dtype_name(node->output_dtypes[i]), "shape", dims));
     }
+    char device[24];
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:s}", "name", node->name, "op",
                      node->schema->op->name, "input", inputs, "output", outputs, "rank", node->rank,
-                     "device", "CPU:0");
+                     "device", troupe_node_device_name(node, device, sizeof(device)));
 }
 
 static enum troupe_status show_json(const struct troupe_graph *graph,

@@ -30,6 +30,7 @@ struct troupe_node {
     struct troupe_shape *output_shapes;
     /* After placement: */
     int rank;
+    int accelerator; /* of the rank, from 1; 0: its CPU */
     /* After replication: which replica, -1 for none. */
     int replica;
 };

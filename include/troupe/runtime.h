@@ -25,6 +25,15 @@ troupe_runtime_create(const struct troupe_runtime_options *options, struct troup
 TROUPE_API TROUPE_MUST_USE enum troupe_status
 troupe_runtime_launch(int *argc, char ***argv, int workers, struct troupe_runtime **out);
 
+/* Adds simulated accelerators SIM:0, SIM:1, ... to this process, once and before a session is
+ * opened; the same on every rank. `spec` is the number of devices and what is not usual of each:
+ * "2,latency=10us,bandwidth=1GB/s,delays=7,memory=64MB" (a copy takes `latency` and its bytes over
+ * `bandwidth`; `delays` is a seed of random delays; usually copies take no time, there are no
+ * delays, and 256 MiB of memory). INVALID_ARGUMENT; FAILED_PRECONDITION; UNAVAILABLE,
+ * RESOURCE_EXHAUSTED: this process alone cannot have them. */
+TROUPE_API TROUPE_MUST_USE enum troupe_status troupe_runtime_add_sim(struct troupe_runtime *runtime,
+                                                                     const char *spec);
+
 /* Collective. Sessions must be closed before. NULL does nothing. */
 TROUPE_API void troupe_runtime_destroy(struct troupe_runtime *runtime);
 

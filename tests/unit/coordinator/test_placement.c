@@ -25,7 +25,8 @@ static enum troupe_status place(struct troupe_graph *graph, int ranks)
     bool *keep = malloc((size_t)graph->node_count);
     cr_assert_not_null(keep);
     memset(keep, 1, (size_t)graph->node_count);
-    enum troupe_status status = troupe_place(graph, ranks, keep);
+    const struct troupe_device_table none = {0};
+    enum troupe_status status = troupe_place(graph, ranks, &none, keep);
     free(keep);
     return status;
 }
@@ -142,7 +143,7 @@ Test(placement, leaves_what_is_not_kept)
 {
     struct troupe_graph *graph = graph_of("{\"node\": [" CONST("a", "/job:no/task:9") "]}");
     bool keep[1] = {false};
-    cr_assert_eq(troupe_place(graph, 1, keep), TROUPE_OK, "%s", troupe_status_message());
+    cr_assert_eq(troupe_place(graph, 1, NULL, keep), TROUPE_OK, "%s", troupe_status_message());
     troupe_graph_destroy(graph);
 }
 
