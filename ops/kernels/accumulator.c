@@ -49,13 +49,13 @@ enum troupe_status troupe_accumulator_create(const struct troupe_kernel *kernel,
 
 /* ---- Arithmetic ---- */
 
-#define FOR_TYPE(type, loop_body)                                                                  \
+/* For each element of the target, which is to[i]. */
+#define FOR_EACH(type, statement)                                                                  \
     {                                                                                              \
         type *to = troupe_tensor_data_mutable(target);                                             \
         for (int64_t i = 0; i < elements; i++)                                                     \
-            loop_body;                                                                             \
-    }                                                                                              \
-    break
+            statement;                                                                             \
+    }
 
 static void add_into(struct troupe_tensor *target, const struct troupe_tensor *other)
 {
@@ -63,15 +63,17 @@ static void add_into(struct troupe_tensor *target, const struct troupe_tensor *o
     const void *from = troupe_tensor_data(other);
     switch (target->dtype) {
     case TROUPE_FLOAT32:
-        FOR_TYPE(float, to[i] += ((const float *)from)[i]);
+        FOR_EACH(float, to[i] += ((const float *)from)[i])
+        break;
     case TROUPE_FLOAT64:
-        FOR_TYPE(double, to[i] += ((const double *)from)[i]);
+        FOR_EACH(double, to[i] += ((const double *)from)[i])
+        break;
     case TROUPE_INT32:
-        FOR_TYPE(int32_t,
-                 to[i] = (int32_t)((uint32_t)to[i] + (uint32_t)((const int32_t *)from)[i]));
+        FOR_EACH(int32_t, to[i] = (int32_t)((uint32_t)to[i] + (uint32_t)((const int32_t *)from)[i]))
+        break;
     default:
-        FOR_TYPE(int64_t,
-                 to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)((const int64_t *)from)[i]));
+        FOR_EACH(int64_t, to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)((const int64_t *)from)[i]))
+        break;
     }
 }
 
@@ -80,13 +82,17 @@ static void divide_by(struct troupe_tensor *target, int64_t count)
     int64_t elements = troupe_tensor_elements(target);
     switch (target->dtype) {
     case TROUPE_FLOAT32:
-        FOR_TYPE(float, to[i] /= (float)count);
+        FOR_EACH(float, to[i] /= (float)count)
+        break;
     case TROUPE_FLOAT64:
-        FOR_TYPE(double, to[i] /= (double)count);
+        FOR_EACH(double, to[i] /= (double)count)
+        break;
     case TROUPE_INT32:
-        FOR_TYPE(int32_t, to[i] = (int32_t)(to[i] / count));
+        FOR_EACH(int32_t, to[i] = (int32_t)(to[i] / count))
+        break;
     default:
-        FOR_TYPE(int64_t, to[i] /= count);
+        FOR_EACH(int64_t, to[i] /= count)
+        break;
     }
 }
 

@@ -146,7 +146,7 @@ static void put_back_locked(struct troupe_queue *queue, struct waiter *waiter)
 
 static void starve_locked(struct troupe_queue *queue, struct waiter *waiter)
 {
-    long long had = (long long)(queue->rows.count + waiter->moved);
+    long long had = (long long)queue->rows.count + (long long)waiter->moved;
     put_back_locked(queue, waiter);
     waiter_fail(waiter, TROUPE_OUT_OF_RANGE,
                 troupe_asprintf("queue \"%s\" is closed and has insufficient elements (requested "
