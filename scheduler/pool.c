@@ -20,7 +20,7 @@
 #define NAP_LAST_NS    1000000
 /* A wait that lasts makes naps longer, by a sixteenth each: a nap stays short beside the wait, and
  * idling costs next to nothing. */
-#define NAP_IDLE_NS    5000000
+#define NAP_IDLE_NS    10000000
 #define NAP_IDLE_SHARE 16
 /* Meanwhile, until a wait has lasted so long, what is awaited may well be the next step's message:
  * then naps stay short. */

@@ -36,7 +36,7 @@ struct troupe_pool_options {
     void *poll_context;
     bool poll_on_worker0_only; /* MPI_THREAD_FUNNELED */
     /* Number of events awaited from `poll` (pending receives); while it is above 0 an idle worker
-     * keeps polling (yielding, then sleeping for 0.1 ms at most, and after 50 ms for up to 5 ms)
+     * keeps polling (yielding, then sleeping for 0.1 ms at most, and after 50 ms for up to 10 ms)
      * instead of parking. NULL: never. */
     const _Atomic(int64_t) *poll_pending;
 };
