@@ -181,6 +181,16 @@ class Sim(support.Case):
                           "z", "--steps", "2000", "--window", "4", "--sim", "1,memory=4KiB")
         self.assertEqual(got, {"z": [1, 2, 3, 4]})
 
+    def test_a_slow_copy_is_no_deadlock(self):
+        for ranks in (0, 2):
+            got = self.result(*EXAMPLE, "--sim", "2,latency=500ms", ranks=ranks)
+            self.assertEqual(got, {"y": [[12.0], [23.0]], "sum": [35.0]})
+
+    def test_deadline(self):
+        status, output, messages = self.troupe(*EXAMPLE, "--sim", "2,latency=1s", "--timeout", "0.3")
+        self.assertEqual((status, output), (1, ""))
+        self.assertIn("time of 300 ms is up", messages)
+
     def refused(self, node, message, *options, more=()):
         path = self.write({"node": [*more, node]})
         status, output, messages = self.troupe("run", path, "--fetch", node["name"], *options)
