@@ -92,6 +92,8 @@ static void explain_missing(const struct troupe_device_spec *spec,
         snprintf(why, size, "every rank has CPU:0 and no %s", spec->type);
     else if (last < 0)
         snprintf(why, size, "a rank has CPU:0 and at most SIM:0 to SIM:%d", TROUPE_SIM_MAX - 1);
+    else if (last == 0)
+        snprintf(why, size, "every rank has %s:0 alone", spec->type);
     else
         snprintf(why, size, "every rank has %s:0 to %s:%d", spec->type, spec->type, last);
 }

@@ -81,6 +81,8 @@ enum troupe_status troupe_cast_source_in(struct troupe_caster *caster, int frame
                                          int *port)
 {
     troupe_cast_source(caster, value, actor, port);
+    if (caster->plan->session->runtime->accelerators.table.count == 0)
+        return TROUPE_OK;
     value = value.port < 0 ? value : carried(caster->graph, value);
     if (value.port < 0 || memory_of(caster, value) == memory)
         return TROUPE_OK;

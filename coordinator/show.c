@@ -101,6 +101,9 @@ static void show_node_text(const struct troupe_graph *graph, int number, struct 
         troupe_text_add(out, i ? ", " : " -> ");
         print_type(node, i, out);
     }
+    char device[24];
+    if (node->accelerator > 0)
+        troupe_text_addf(out, " on %s", troupe_node_device_name(node, device, sizeof(device)));
     troupe_text_add(out, "\n");
 }
 

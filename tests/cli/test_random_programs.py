@@ -157,11 +157,13 @@ class Interpreter:
 
 
 class Writer:
-    """Writes a program as a graph whose nodes are spread over `ranks` ranks."""
+    """Writes a program as a graph whose nodes are spread over `ranks` ranks, and over `sims`
+    simulated devices of each."""
 
-    def __init__(self, program, seed, ranks):
+    def __init__(self, program, seed, ranks, sims):
         self.random = random.Random(seed)
         self.ranks = ranks
+        self.sims = sims
         self.functions = []
         self.values = {}  # name of the program's value -> what the graph calls it
         nodes = [self.node("low", "Const", dtype="int32", value=-LIMIT),
@@ -176,6 +178,9 @@ class Writer:
         node = {"name": name, "op": op, "input": list(inputs), "attr": attrs}
         if self.ranks > 1 and self.random.random() < 0.3:
             node["device"] = f"/task:{self.random.randrange(self.ranks)}"
+        if self.sims > 0 and self.random.random() < 0.5:
+            node["device"] = (node.get("device", "") +
+                              f"/device:SIM:{self.random.randrange(self.sims)}")
         return node
 
     def block(self, block):
@@ -288,15 +293,15 @@ class Writer:
 
 
 class RandomPrograms(support.Case):
-    def check(self, seed, ranks):
+    def check(self, seed, ranks, sims=0):
         program = Maker(seed, ranks).main
-        writer = Writer(program, seed + ranks, max(ranks, 1))
+        writer = Writer(program, seed + ranks, max(ranks, 1), sims)
         arguments = [random.Random(seed).randint(-9, 9) for _ in program.params]
         wanted = Interpreter(program, arguments).values
         with tempfile.NamedTemporaryFile("w", suffix=f"_{seed}.json", delete=False) as file:
             file.write(json.dumps(writer.graph, indent=1))
         names = [writer.values[name] for name in program.results]
-        options = []
+        options = ["--sim", f"{sims},delays={seed + 1}"] if sims > 0 else []
         for name, value in zip(program.params, arguments):
             options += ["--feed", f"{name}={value}"]
         for name in names:
@@ -313,6 +318,11 @@ class RandomPrograms(support.Case):
         for seed in range(100, 112):
             for ranks in (2, 3):
                 self.check(seed, ranks)
+
+    def test_simulated_devices(self):
+        for seed in range(200, 215):
+            for ranks in (0, 2):
+                self.check(seed, ranks, sims=2)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* Placement: constraints, clusters, colocation, and what free nodes follow. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,4 +164,46 @@ Test(placement, partial_constraints_add_up)
                    3,
                    "g.json:2:1: node \"v\" (Variable): device \"/job:ps\": no rank has that and "
                    "what the nodes of the same state want");
+}
+
+/* A table of simulated devices without memory of theirs: placement only looks at their names. */
+Test(placement, devices_of_the_nodes)
+{
+    static const struct troupe_device_ops sim = {.type = "SIM"};
+    struct troupe_device devices[2] = {{.ops = &sim, .index = 0}, {.ops = &sim, .index = 1}};
+    struct troupe_device *all[2] = {&devices[0], &devices[1]};
+    const struct troupe_device_table table = {.devices = all, .count = 2};
+    static const struct {
+        const char *device;
+        int rank, accelerator; /* -1: refused */
+    } rows[] = {
+        {"", 0, 0},
+        {"CPU:0", 0, 0},
+        {"/device:CPU", 0, 0},
+        {"SIM:0", 0, 1},
+        {"SIM:1", 0, 2},
+        {"SIM:2", -1, 0},
+        {"/task:1/device:SIM:1", 1, 2},
+        {"sim:1", 0, 2},
+        {"/device:SIM", 0, 1},
+        {"CPU:1", -1, 0},
+        {"CUDA:0", -1, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "{\"node\": [{\"name\": \"a\", \"op\": \"Const\", \"attr\": {\"value\": 1.0}, "
+                 "\"device\": \"%s\"}]}",
+                 rows[i].device);
+        struct troupe_graph *graph = graph_of(text);
+        const bool keep[1] = {true};
+        enum troupe_status status = troupe_place(graph, 2, &table, keep);
+        cr_assert_eq(status, rows[i].rank < 0 ? TROUPE_INVALID_ARGUMENT : TROUPE_OK, "%s: %s",
+                     rows[i].device, troupe_status_message());
+        if (status == TROUPE_OK) {
+            cr_assert_eq(graph->nodes[0].rank, rows[i].rank, "%s", rows[i].device);
+            cr_assert_eq(graph->nodes[0].accelerator, rows[i].accelerator, "%s", rows[i].device);
+        }
+        troupe_graph_destroy(graph);
+    }
 }
