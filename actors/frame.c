@@ -131,10 +131,21 @@ enum troupe_status troupe_stage_add_argument(struct troupe_stage *frame, const c
 static enum troupe_status result_behave(void *context, struct troupe_firing *firing)
 {
     const struct frame_port *port = context;
-    struct troupe_payload **result = &troupe_firing_record(firing)->instance->results[port->number];
+    struct troupe_iteration *iteration = troupe_firing_record(firing);
+    struct troupe_instance *instance = iteration->instance;
+    struct troupe_result *result = &instance->results[port->number];
+    struct troupe_payload *token = troupe_firing_take_input(firing, 0);
 
-    troupe_payload_unref(*result);
-    *result = troupe_firing_take_input(firing, 0);
+    /* Iterations in flight come in any order. */
+    pthread_mutex_lock(&instance->lock);
+    if (result->token == &troupe_payload_dead || result->number < iteration->number) {
+        struct troupe_payload *older = result->token;
+
+        *result = (struct troupe_result){.token = token, .number = iteration->number};
+        token = older;
+    }
+    pthread_mutex_unlock(&instance->lock);
+    troupe_payload_unref(token);
     return TROUPE_OK;
 }
 
@@ -310,8 +321,8 @@ struct troupe_firing *troupe_frame_return(struct troupe_instance *instance)
     struct troupe_payload **outputs = troupe_firing_outputs(caller);
 
     for (int i = 0; i < stage->result_count; i++) {
-        outputs[i] = instance->results[i];
-        instance->results[i] = &troupe_payload_dead;
+        outputs[i] = instance->results[i].token;
+        instance->results[i].token = &troupe_payload_dead;
     }
     troupe_instance_reset(instance);
     pthread_mutex_lock(&stage->lock);

@@ -83,7 +83,7 @@ static void far_cells_init(struct troupe_instance *instance)
 
 enum troupe_status troupe_instance_create(struct troupe_stage *stage, struct troupe_instance **out)
 {
-    size_t results = (size_t)stage->result_count * sizeof(struct troupe_payload *);
+    size_t results = (size_t)stage->result_count * sizeof(struct troupe_result);
     size_t bytes = sizeof(struct troupe_instance) + stage->instance_lines * TROUPE_LINE;
     struct troupe_instance *instance;
 
@@ -97,7 +97,7 @@ enum troupe_status troupe_instance_create(struct troupe_stage *stage, struct tro
     pthread_mutex_init(&instance->lock, NULL);
     instance->results = (void *)(instance->lines + stage->instance_lines * TROUPE_LINE);
     for (int i = 0; i < stage->result_count; i++)
-        instance->results[i] = &troupe_payload_dead;
+        instance->results[i].token = &troupe_payload_dead;
     iterations_init(instance);
     far_cells_init(instance);
     early_tokens_arrive(instance);
@@ -165,7 +165,7 @@ void troupe_instance_destroy(struct troupe_instance *instance)
     far_cells_drop_tokens(instance);
     iterations_drop_tokens(instance);
     for (int i = 0; i < instance->stage->result_count; i++)
-        troupe_payload_unref(instance->results[i]);
+        troupe_payload_unref(instance->results[i].token);
     pthread_mutex_destroy(&instance->lock);
     free(instance);
 }

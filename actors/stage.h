@@ -110,6 +110,12 @@ struct troupe_iteration {
     _Alignas(TROUPE_LINE) _Atomic(int64_t) sinks_left;
 };
 
+/* What leaves a frame: the newest token that is not dead, and whose it is. */
+struct troupe_result {
+    struct troupe_payload *token;
+    uint64_t number; /* of the iteration */
+};
+
 /* A stage in action: the iterations in flight, and the far cells behind them. The root stage has
  * one; a frame has as many as its firings need at a time. */
 struct troupe_instance {
@@ -121,7 +127,7 @@ struct troupe_instance {
 
     /* Of a frame's instance. */
     struct troupe_firing *caller;
-    struct troupe_payload **results;
+    struct troupe_result *results; /* under the lock */
     struct troupe_iteration *root; /* what all this is part of */
     uint64_t path;                 /* tells this firing of the frame from all others of the step */
     uint64_t slot;                 /* among those that may be in flight at once */

@@ -69,10 +69,10 @@ class Idle(unittest.TestCase):
         self.check(1, 4, 0.01)
 
     def test_ranks(self):
-        self.check(4, 1, 0.02)
+        self.check(4, 1, 0.01)
 
     def test_ranks_with_workers(self):
-        self.check(2, 2, 0.02)
+        self.check(2, 2, 0.01)
 
 
 if __name__ == "__main__":

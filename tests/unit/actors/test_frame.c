@@ -307,6 +307,36 @@ Test(frame, refuses_a_recursion_without_end)
     finish(endless, pool);
 }
 
+/* Of a result that is live in every iteration the newest counts, in whatever order they fire. */
+Test(frame, gives_the_newest_result)
+{
+    for (int workers = 1; workers <= 4; workers++) {
+        struct troupe_pool *pool = pool_of(workers);
+        struct loop loop = {.frame = frame_of(8, 2, 1)};
+        static struct op head = {.operation = FAIL, .constant = INT64_MIN};
+        static struct op many = {.operation = LESS, .constant = 200};
+        int first = add_op(loop.frame, &head, 1, 1), step = add_argument(loop.frame, 1);
+        int test = add_op(loop.frame, &many, 1, 1), cond = add_op(loop.frame, &more, 1, 1);
+        int sum = add_op(loop.frame, &add, 2, 1);
+        struct root root;
+
+        join(loop.frame, first, 0, test, 0, 0);
+        join(loop.frame, test, 0, cond, 0, 0);
+        join(loop.frame, first, 0, sum, 0, 0);
+        join(loop.frame, step, 0, sum, 1, 0);
+        cr_assert_eq(troupe_stage_connect_loop(loop.frame, sum, 0, first, 0, 0), TROUPE_OK);
+        join(loop.frame, sum, 0, add_result(loop.frame, 0), 0, 0);
+        root_of(&root, 3, loop.frame);
+        cast(loop.frame, pool);
+        cast(root.stage, pool);
+        run(&root, 100, TROUPE_OK);
+        for (int i = 0; i < 100; i++)
+            cr_assert_eq(root.sink.values[i], 201);
+        troupe_stage_destroy(root.stage);
+        finish(loop.frame, pool);
+    }
+}
+
 /* A failure in a loop within a loop ends both, and the step; the next step runs. */
 Test(frame, fails_the_iterations_around_it)
 {
