@@ -152,27 +152,6 @@ static struct troupe_value map_input(const struct copying *copying, const struct
     return map_value(copying, node->inputs[input]);
 }
 
-/* A frame of the body is another one wherever the body is inlined. */
-static enum troupe_status rename_frame(const struct copying *copying, int number)
-{
-    struct troupe_node *node = &copying->lowering->graph->nodes[number];
-    const struct troupe_attr *frame;
-    struct troupe_attr renamed;
-    char *name;
-
-    if (node->schema->op->flow != TROUPE_FLOW_ENTER)
-        return TROUPE_OK;
-    frame = troupe_attr_find(node->attrs, node->attr_count, "frame_name");
-    name = troupe_asprintf("%s/%s", copying->prefix, frame->value.s);
-    if (name == NULL)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    renamed = troupe_attr_string(name);
-    free(name);
-    if (renamed.kind == TROUPE_ATTR_NONE)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    return troupe_node_set_attr(node, "frame_name", renamed);
-}
-
 /* A call inside of the body gets what its functions capture from this body's arguments. */
 static enum troupe_status pass_captures(const struct copying *copying,
                                         const struct troupe_node *node, int number)
@@ -259,7 +238,8 @@ static enum troupe_status copy_node(struct copying *copying, int index)
     if (status == TROUPE_OK)
         status = map_controls(copying, node, number);
     if (status == TROUPE_OK)
-        status = rename_frame(copying, number);
+        status =
+            troupe_node_prefix_frame(&copying->lowering->graph->nodes[number], copying->prefix);
     if (status == TROUPE_OK && troupe_node_callee_count(node) > 0)
         status = pass_captures(copying, node, number);
     if (status == TROUPE_OK && is_effect(copying, node))

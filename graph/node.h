@@ -24,6 +24,11 @@ TROUPE_MUST_USE enum troupe_status troupe_node_settle_controls(struct troupe_nod
 TROUPE_MUST_USE enum troupe_status troupe_attr_check(const struct troupe_op_attr *wanted,
                                                      const struct troupe_attr *value);
 
+/* rewrite.c: makes the frame of an Enter another one, "PREFIX/FRAME", where its body is copied to;
+ * other nodes are left alone. RESOURCE_EXHAUSTED. */
+TROUPE_MUST_USE enum troupe_status troupe_node_prefix_frame(struct troupe_node *node,
+                                                            const char *prefix);
+
 /* True for an op whose output belongs to the next iteration, so that no order follows from it. */
 bool troupe_op_is_back_edge(const struct troupe_op_schema *schema);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/node.h"
 
 /* The name, or the first of name_1, name_2, ... that is free. New memory. */
 static char *free_name(const struct troupe_graph *graph, const char *name)
@@ -101,4 +102,23 @@ enum troupe_status troupe_graph_new_ints(struct troupe_graph *graph, const char 
     int64_t dim = count;
     enum troupe_status status = troupe_tensor_from_data(TROUPE_INT32, 1, &dim, values, &tensor);
     return status == TROUPE_OK ? new_const(graph, name, tensor, like, out) : status;
+}
+
+enum troupe_status troupe_node_prefix_frame(struct troupe_node *node, const char *prefix)
+{
+    const struct troupe_attr *frame;
+    struct troupe_attr renamed;
+    char *name;
+
+    if (node->schema->op->flow != TROUPE_FLOW_ENTER)
+        return TROUPE_OK;
+    frame = troupe_attr_find(node->attrs, node->attr_count, "frame_name");
+    name = troupe_asprintf("%s/%s", prefix, frame->value.s);
+    if (name == NULL)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    renamed = troupe_attr_string(name);
+    free(name);
+    if (renamed.kind == TROUPE_ATTR_NONE)
+        return TROUPE_RESOURCE_EXHAUSTED;
+    return troupe_node_set_attr(node, "frame_name", renamed);
 }

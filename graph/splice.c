@@ -7,25 +7,6 @@
 #include "base/memory.h"
 #include "graph/node.h"
 
-static enum troupe_status rename_frame(struct troupe_node *node, const char *function)
-{
-    const struct troupe_attr *frame;
-    struct troupe_attr renamed;
-    char *name;
-
-    if (node->schema->op->flow != TROUPE_FLOW_ENTER)
-        return TROUPE_OK;
-    frame = troupe_attr_find(node->attrs, node->attr_count, "frame_name");
-    name = troupe_asprintf("%s/%s", function, frame->value.s);
-    if (name == NULL)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    renamed = troupe_attr_string(name);
-    free(name);
-    if (renamed.kind == TROUPE_ATTR_NONE)
-        return TROUPE_RESOURCE_EXHAUSTED;
-    return troupe_node_set_attr(node, "frame_name", renamed);
-}
-
 static enum troupe_status refuse_state(const struct troupe_graph *body, int node,
                                        const struct troupe_function *function)
 {
@@ -66,7 +47,7 @@ static enum troupe_status add_node(struct troupe_graph *graph,
     free(name);
     if (status != TROUPE_OK)
         return status;
-    return rename_frame(&graph->nodes[number], function->name);
+    return troupe_node_prefix_frame(&graph->nodes[number], function->name);
 }
 
 /* Inputs and control inputs come once every node of the body is there. */
