@@ -257,6 +257,22 @@ class Queues(support.Case):
         self.assertIn('the barrier is closed to new keys: "w"',
                       self.fails(closed, "--target", "late"))
 
+    def test_examples_of_each_kind(self):
+        cases = [("queue_kinds", ["fifo_all", "shuffle_sum", "priority_all:1", "padding_all"], "put",
+                  {"fifo_all": [1.0, 2.0, 3.0, 4.0], "shuffle_sum": 10.0,
+                   "priority_all:1": ["a", "again", "b", "c"],
+                   "padding_all": [[1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 0.0, 0.0]]}),
+                 ("accumulator", ["mean"], "workers", {"mean": [2.0, 4.0]}),
+                 ("barrier", ["take:1", "take:2", "take:3"], "insert_numbers",
+                  {"take:1": ["y", "x"], "take:2": [2.5, 1.5], "take:3": [20, 10]}),
+                 ("mutex", ["balance"], "open", {"balance": 15.0})]
+        for name, fetches, target, wanted in cases:
+            for ranks in (0, 2):
+                arguments = [word for fetch in fetches for word in ("--fetch", fetch)]
+                got = self.result("run", f"examples/{name}.json", *arguments, "--target", target,
+                                  ranks=ranks)
+                self.assertEqual(got, wanted)
+
     def test_the_example(self):
         for ranks in (0, 1, 2, 3):
             got = self.result("run", "examples/queue_pipeline.json", ranks=ranks)
